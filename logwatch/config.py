@@ -1,0 +1,333 @@
+"""Level 4: `logwatch.toml` to a frozen `Config`, with all problems at once.
+
+Looked for at `--config`, `$LOGWATCH_CONFIG`, `./logwatch.toml`, `/etc/logwatch/logwatch.toml`. Every scalar can be
+overridden by `LOGWATCH_SECTION__KEY`; secrets are read from the files that `*_file` keys name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from logwatch.errors import ConfigError, Problem
+from logwatch.units import format_duration, parse_duration
+
+SEARCHED = (Path("logwatch.toml"), Path("/etc/logwatch/logwatch.toml"))
+ENVIRONMENT_PREFIX = "LOGWATCH_"
+
+
+def _seconds(value: object) -> object:
+    """Seconds of `"19ms"`; a bare number has no unit and is refused."""
+    if isinstance(value, str):
+        return parse_duration(value)
+    raise ValueError(f'{value!r} has no unit; write it as text with one, such as "19ms"')
+
+
+def _url(value: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", value):
+        raise ValueError(f"{value!r} is not an http or https address")
+    return value.rstrip("/")
+
+
+def _listen(value: str) -> str:
+    if not re.fullmatch(r"(\S*):([0-9]{1,5})", value) or int(value.rpartition(":")[2]) > 65535:
+        raise ValueError(f"{value!r} is not HOST:PORT")
+    return value
+
+
+Seconds = Annotated[float, BeforeValidator(_seconds), Field(ge=0)]
+Url = Annotated[str, AfterValidator(_url)]
+
+
+class Section(BaseModel):
+    """A table of the configuration: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class SourceConfig(Section):
+    """Where log bytes come from: exactly one of `path` (a file, glob or FIFO; `-` for standard input) and `journal`."""
+
+    path: str | None = None
+    journal: str | None = None
+    name: str | None = None
+    start: Literal["end", "beginning"] = "end"
+
+    @model_validator(mode="after")
+    def _one_of(self) -> SourceConfig:
+        if (self.path is None) == (self.journal is None):
+            raise ValueError("a source needs either `path` or `journal`")
+        return self
+
+
+class BandConfig(Section):
+    """The tuned interval of a phase, optionally for given conditions."""
+
+    phase: str = Field(min_length=1)
+    low: Seconds
+    high: Seconds
+    open_after: int = Field(default=3, ge=1, le=1000)
+    resolve_after: int = Field(default=5, ge=1, le=1000)
+    when: Mapping[str, str | int | float | bool] = Field(default_factory=dict)
+    severity: Literal["critical", "warning", "info"] = "critical"
+
+    @model_validator(mode="after")
+    def _ordered(self) -> BandConfig:
+        if self.low > self.high:
+            raise ValueError(
+                f"band of `{self.phase}`: low {format_duration(self.low)} is above high {format_duration(self.high)}"
+            )
+        return self
+
+
+class DetectConfig(Section):
+    """Change detection besides bands.
+
+    `baseline` names a file written by `logwatch tune`: what is normal, per phase and conditions.
+    """
+
+    false_alarms_per_year: float = Field(default=1.0, gt=0)
+    baseline: Path | None = None
+
+
+class SpeculationConfig(Section):
+    """What speculation has to beat: tokens per second of the same server without it."""
+
+    baseline_tokens_per_second: float | None = Field(default=None, gt=0)
+
+
+class HttpConfig(Section):
+    """The HTTP side. `web_config` names a file in the exporter-toolkit's format (TLS, basic auth)."""
+
+    listen: Annotated[str, AfterValidator(_listen)] = "127.0.0.1:9877"
+    external_url: Url | None = None
+    web_config: Path | None = None
+    enable_reload: bool = False
+
+
+class AlertConfig(Section):
+    """One receiver: exactly one of `alertmanager`, `webhook` and `command`."""
+
+    alertmanager: Url | None = None
+    webhook: Url | None = None
+    webhook_file: Path | None = None
+    command: tuple[str, ...] | None = None
+    name: str | None = None
+    template: Literal["logwatch", "slack", "pagerduty"] = "logwatch"
+    bearer_token_file: Path | None = None
+    routing_key_file: Path | None = None
+    timeout: Seconds = 10.0
+
+    @model_validator(mode="after")
+    def _one_of(self) -> AlertConfig:
+        if (
+            sum(x is not None for x in (self.alertmanager, self.webhook, self.webhook_file, self.command))
+            != 1
+        ):
+            raise ValueError(
+                "an alert needs exactly one of `alertmanager`, `webhook`, `webhook_file` and `command`"
+            )
+        if self.command is not None and not self.command:
+            raise ValueError("`command` needs at least the program")
+        return self
+
+
+class AlertingConfig(Section):
+    """What every alert carries: where the runbooks lie."""
+
+    runbook_url: Url | None = None
+
+
+class HistoryConfig(Section):
+    """How long samples and incidents are kept."""
+
+    keep: Seconds = 30 * 86400.0
+
+
+class GrammarsConfig(Section):
+    """Directories of grammars of the user's own, searched before the packaged ones."""
+
+    directories: tuple[Path, ...] = ()
+
+
+class FollowConfig(Section):
+    """How files are followed: `events` wakes by inotify with a heartbeat, `poll` looks every `interval` (NFS)."""
+
+    mode: Literal["events", "poll"] = "events"
+    interval: Seconds = 1.0
+
+
+class Config(Section):
+    """All that `logwatch.toml` may say. No file at all is a valid configuration."""
+
+    source: tuple[SourceConfig, ...] = ()
+    band: tuple[BandConfig, ...] = (
+        BandConfig.model_validate({"phase": "target_verify", "low": "17ms", "high": "21ms"}),
+    )
+    detect: DetectConfig = DetectConfig()
+    speculation: SpeculationConfig = SpeculationConfig()
+    http: HttpConfig = HttpConfig()
+    alert: tuple[AlertConfig, ...] = ()
+    alerting: AlertingConfig = AlertingConfig()
+    history: HistoryConfig = HistoryConfig()
+    grammars: GrammarsConfig = GrammarsConfig()
+    follow: FollowConfig = FollowConfig()
+
+
+def find_config(given: Path | None, environment: Mapping[str, str]) -> Path | None:
+    """Path of the configuration to use, or None where there is none.
+
+    Raises:
+        ConfigError: The file that `--config` or `$LOGWATCH_CONFIG` names does not exist.
+    """
+    named = given or (Path(environment["LOGWATCH_CONFIG"]) if environment.get("LOGWATCH_CONFIG") else None)
+    if named is not None:
+        if not named.is_file():
+            source = "--config" if given else "$LOGWATCH_CONFIG"
+            raise ConfigError(Problem(str(named), "no such configuration file", f"check {source}"))
+        return named
+    return next((path for path in SEARCHED if path.is_file()), None)
+
+
+def load_config(given: Path | None = None, environment: Mapping[str, str] | None = None) -> Config:
+    """The configuration from its file and the environment.
+
+    Raises:
+        ConfigError: With every problem found: `file:line:column: what; try ...`.
+    """
+    environment = os.environ if environment is None else environment
+    path = find_config(given, environment)
+    text, table = "", {}
+    if path is not None:
+        try:
+            text = path.read_text(encoding="utf-8")
+            table = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(_toml_problem(path, str(error))) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(
+                Problem(str(path), f"cannot be read: {error}", "check its permissions")
+            ) from None
+    _override(table, environment)
+    try:
+        return Config.model_validate(table)
+    except ValidationError as error:
+        name = str(path) if path else "the environment"
+        raise ConfigError.all_of(_problems(error, name, text)) from None
+
+
+def _toml_problem(path: Path, message: str) -> Problem:
+    found = re.search(r" \(at line ([0-9]+), column ([0-9]+)\)$", message)
+    where = f"{path}:{found[1]}:{found[2]}" if found else str(path)
+    what = message[: found.start()] if found else message
+    return Problem(
+        where, f"not valid TOML: {what[0].lower()}{what[1:]}", "see `logwatch check --help` for an example"
+    )
+
+
+def _override(table: dict[str, Any], environment: Mapping[str, str]) -> None:
+    """Put `LOGWATCH_SECTION__KEY=value` into the table; text that is valid TOML keeps its type."""
+    for variable, value in sorted(environment.items()):
+        section, separator, key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().partition("__")
+        if not variable.startswith(ENVIRONMENT_PREFIX) or not separator:
+            continue
+        part = table.setdefault(section, {})
+        if not isinstance(part, dict):
+            raise ConfigError(
+                Problem(f"${variable}", f"`{section}` is a list of tables; only single tables can be set so")
+            )
+        part[key] = _scalar(value)
+
+
+def _scalar(value: str) -> Any:
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return value
+    return parsed if isinstance(parsed, int | float | bool | str | list) else value
+
+
+def _problems(error: ValidationError, name: str, text: str) -> Iterator[Problem]:
+    for item in error.errors(include_url=False):
+        loc = item["loc"]
+        dotted = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".")
+        line = _line_of(text, loc)
+        where = f"{name}:{line[0]}:{line[1]}" if line else name
+        if item["type"] == "extra_forbidden":
+            key = str(loc[-1])
+            near = difflib.get_close_matches(key, _known_keys(loc[:-1]), n=1, cutoff=0.5)
+            known = (
+                f"did you mean `{near[0]}`?" if near else f"known here: {', '.join(_known_keys(loc[:-1]))}"
+            )
+            yield Problem(where, f"unknown option `{dotted}`", known)
+        else:
+            message = item["msg"].removeprefix("Value error, ")
+            yield Problem(where, f"`{dotted}`: {message[0].lower()}{message[1:]}" if dotted else message)
+
+
+def _known_keys(loc: tuple[int | str, ...]) -> list[str]:
+    """Keys that the table at `loc` may have."""
+    model: type[BaseModel] = Config
+    for part in loc:
+        if isinstance(part, str) and part in model.model_fields:
+            model = next(_models(model.model_fields[part].annotation), model)
+    return list(model.model_fields)
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in getattr(annotation, "__args__", ()):
+        yield from _models(inner)
+
+
+def _line_of(text: str, loc: tuple[int | str, ...]) -> tuple[int, int] | None:
+    """Line and column of the key (or its table's header) that `loc` names, as far as a look at the text tells."""
+    section = str(loc[0]) if loc else ""
+    index = next((part for part in loc if isinstance(part, int)), 0)
+    key = next((part for part in reversed(loc[1:]) if isinstance(part, str)), None)
+    seen, header = -1, None
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := re.match(r"\s*\[{1,2}\s*([\w.]+)\s*\]{1,2}", line):
+            seen += found[1] == section
+            if found[1] == section and seen == index:
+                header = (number, line.index("[") + 1)
+        elif (header or not section or key is None) and (
+            found := re.match(rf"\s*(?:{re.escape(key or section)})\s*=", line)
+        ):
+            inside = header is not None and seen == index
+            if inside or key is None:
+                return number, len(line) - len(line.lstrip()) + 1
+    return header
+
+
+def read_secret(path: Path) -> str:
+    """Content of a secret's file, without the newline at its end.
+
+    Raises:
+        ConfigError: It cannot be read, or is empty.
+    """
+    try:
+        secret = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            Problem(str(path), f"secret cannot be read: {error}", "check path and permissions")
+        ) from None
+    if not secret:
+        raise ConfigError(Problem(str(path), "secret file is empty"))
+    return secret
