@@ -1,7 +1,7 @@
 """Level 4: `logwatch.toml` to a frozen `Config`, with all problems at once.
 
-Looked for at `--config`, `$LOGWATCH_CONFIG`, `./logwatch.toml`, `/etc/logwatch/logwatch.toml`. Every scalar can be
-overridden by `LOGWATCH_SECTION__KEY`; secrets are read from the files that `*_file` keys name.
+Looked for at `--config`, `$LOGWATCH_CONFIG`, `./logwatch.toml`, `/etc/logwatch/logwatch.toml`. Every scalar
+can be overridden by `LOGWATCH_SECTION__KEY`; secrets are read from the files that `*_file` keys name.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Section(BaseModel):
 
 
 class SourceConfig(Section):
-    """Where log bytes come from: exactly one of `path` (a file, glob or FIFO; `-` for standard input) and `journal`."""
+    """Where log bytes come from: a `path` (file, glob, FIFO; `-`: standard input) or a unit's `journal`."""
 
     path: str | None = None
     journal: str | None = None
@@ -76,7 +76,10 @@ class SourceConfig(Section):
 
 
 class BandConfig(Section):
-    """The tuned interval of a phase, optionally for given conditions."""
+    """The tuned interval of a phase, optionally for given conditions.
+
+    `per_context_token` is what both edges rise by per token of context (attention's share of the phase).
+    """
 
     phase: str = Field(min_length=1)
     low: Seconds
@@ -84,13 +87,15 @@ class BandConfig(Section):
     open_after: int = Field(default=3, ge=1, le=1000)
     resolve_after: int = Field(default=5, ge=1, le=1000)
     when: Mapping[str, str | int | float | bool] = Field(default_factory=dict)
+    per_context_token: Seconds = 0.0
     severity: Literal["critical", "warning", "info"] = "critical"
 
     @model_validator(mode="after")
     def _ordered(self) -> BandConfig:
         if self.low > self.high:
             raise ValueError(
-                f"band of `{self.phase}`: low {format_duration(self.low)} is above high {format_duration(self.high)}"
+                f"band of `{self.phase}`: low {format_duration(self.low)} is above "
+                f"high {format_duration(self.high)}"
             )
         return self
 
@@ -166,7 +171,7 @@ class GrammarsConfig(Section):
 
 
 class FollowConfig(Section):
-    """How files are followed: `events` wakes by inotify with a heartbeat, `poll` looks every `interval` (NFS)."""
+    """How files are followed: `events` wakes by inotify, `poll` looks every `interval` (NFS)."""
 
     mode: Literal["events", "poll"] = "events"
     interval: Seconds = 1.0
@@ -297,7 +302,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _line_of(text: str, loc: tuple[int | str, ...]) -> tuple[int, int] | None:
-    """Line and column of the key (or its table's header) that `loc` names, as far as a look at the text tells."""
+    """Line and column of the key (or its table's header) that `loc` names, as far as the text tells."""
     section = str(loc[0]) if loc else ""
     index = next((part for part in loc if isinstance(part, int)), 0)
     key = next((part for part in reversed(loc[1:]) if isinstance(part, str)), None)

@@ -47,8 +47,8 @@ class Moment:
 def seconds_of(time: str | None) -> float | None:
     """Seconds since the epoch of an ISO 8601 time, or None.
 
-    A time without a zone counts as UTC, so that a pure stage gives the same answer on every host; outlets that
-    need the true instant use `instant_of`. A bare clock time (`03:51:54`) has no date and gives None.
+    A time without a zone counts as UTC, so that a pure stage gives the same answer on every host. A bare
+    clock time (`03:51:54`) has no date and gives None.
     """
     if time is None or len(time) < 10 or time[4] != "-":
         return None
@@ -178,7 +178,7 @@ class Cycle:
         tokens_per_cycle: Accepted drafts + 1, mean over the report, or None.
         phases_s: Seconds per cycle by phase; `target_verify`, `total_cycle`, ... or `inferred_cycle`.
         shares: Share of the cycle by phase (0-1), where the report gives it.
-        warm_up: True for the first report after a start or at a new batch size: judged by bands, never by charts.
+        warm_up: True for the first report after a start or at a new batch size: bands judge it, charts don't.
         complete: False where a crash or the end of input cut the report.
     """
 
@@ -269,7 +269,7 @@ class Incident:
         phase: The phase, or `tokens_per_cycle`.
         direction: `high` or `low`.
         onset: First sample of the stretch, earlier than `noticed`.
-        before: Level before the onset (seconds per cycle, or the phase's unit); None where nothing came before.
+        before: Level before the onset (seconds per cycle, or the phase's unit); None where there is none.
         after: Level since the onset.
         ratio: `after` over `before` or, where nothing came before, over the band's centre.
         run: Run in which it opened.

@@ -29,7 +29,7 @@ def parse_duration(text: str) -> float:
     match = _DURATION.fullmatch(text.strip())
     if match is None or match[2] not in SECONDS:
         raise ValueError(f"{text!r} is not a duration; write a number and a unit, such as 19ms, 30s or 7d")
-    # Divide where the unit is a fraction: 20.5 / 1000 rounds to the same float as 0.0205, 20.5 * 1e-3 may not.
+    # Divide where the unit is a fraction: 20.5 / 1000 is the float 0.0205, 20.5 * 1e-3 may not be.
     factor = SECONDS[match[2]]
     return float(match[1]) / round(1 / factor) if factor < 1 else float(match[1]) * factor
 

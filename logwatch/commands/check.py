@@ -1,0 +1,157 @@
+"""Level 6: `logwatch check`: is everything there that `watch` will need?"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from logwatch.commands.common import config_option, format_option
+from logwatch.config import AlertConfig, Config, SourceConfig, find_config, load_config, read_secret
+from logwatch.errors import LogwatchError, Problem, SourceError
+
+REACH_TIMEOUT_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        part: `configuration`, `grammar`, `source` or `alert`.
+        name: Which one.
+        problem: What is wrong and what to do, or empty.
+        detail: What was seen.
+    """
+
+    part: str
+    name: str
+    detail: str = ""
+    problem: str = ""
+
+
+@click.command()
+@config_option
+@format_option("table", "json")
+@click.option("--no-network", is_flag=True, help="Do not connect to alert receivers.")
+def command(config_path: Path | None, output: str, no_network: bool) -> None:
+    """Check configuration, grammars, sources and alert receivers.
+
+    \b
+    Example:
+      logwatch check --config /etc/logwatch/logwatch.toml
+
+    Exit status: 0 if all is well, 2 otherwise.
+    """
+    findings = list(check(config_path, network=not no_network))
+    if output == "json":
+        click.echo(
+            json.dumps({"schema": "logwatch.check/1", "findings": [asdict(f) for f in findings]}, indent=2)
+        )
+    else:
+        for found in findings:
+            mark = click.style("problem", fg="red") if found.problem else click.style("ok", fg="green")
+            click.echo(f"{mark:7} {found.part} {found.name}: {found.problem or found.detail}")
+    if any(found.problem for found in findings):
+        raise click.exceptions.Exit(2)
+
+
+def check(config_path: Path | None, *, network: bool) -> Iterator[Finding]:
+    """Look at one part after the other; a part that cannot be read ends what depends on it."""
+    try:
+        path = find_config(config_path, os.environ)
+        config = load_config(config_path)
+    except LogwatchError as error:
+        yield from (Finding("configuration", p.where, problem=_sentence(p)) for p in error.problems)
+        return
+    yield Finding("configuration", str(path or "(none)"), "valid" if path else "defaults are used")
+    yield from _grammars(config)
+    if config.detect.baseline is not None and not config.detect.baseline.is_file():
+        yield Finding("configuration", "detect.baseline", problem=f"{config.detect.baseline} does not exist")
+    for source in config.source:
+        yield _source(source)
+    for alert in config.alert:
+        yield _alert(alert, network=network)
+
+
+def _sentence(problem: Problem) -> str:
+    return problem.what + (f"; {problem.hint}" if problem.hint else "")
+
+
+def _grammars(config: Config) -> Iterator[Finding]:
+    from logwatch.grammar.load import load_grammars
+
+    try:
+        grammars = load_grammars(config.grammars.directories)
+    except LogwatchError as error:
+        yield from (Finding("grammar", p.where, problem=_sentence(p)) for p in error.problems)
+        return
+    for grammar in grammars:
+        yield Finding("grammar", grammar.name, f"{len(grammar.records)} records")
+
+
+def _source(source: SourceConfig) -> Finding:
+    if source.journal is not None:
+        found = shutil.which("journalctl")
+        problem = "" if found else "journalctl is not on PATH; install systemd, or follow a file instead"
+        return Finding("source", source.journal, f"journal, through {found}", problem)
+    assert source.path is not None
+    name = source.path
+    if name == "-":
+        return Finding("source", name, "standard input")
+    paths = glob.glob(name, recursive=True)  # noqa: PTH207 - `Path.glob` takes no absolute pattern
+    if not paths:
+        folder = Path(name).parent
+        if folder.is_dir() or "*" in str(folder):
+            return Finding("source", name, "no file matches yet; it is followed as soon as one appears")
+        return Finding(
+            "source", name, problem=f"directory {folder} does not exist yet; create it or correct the path"
+        )
+    unreadable = [path for path in paths if not os.access(path, os.R_OK)]
+    if unreadable:
+        return Finding(
+            "source",
+            name,
+            problem=f"{unreadable[0]} is not readable; add the daemon's user to the log's group",
+        )
+    return Finding("source", name, f"{len(paths)} file{'s' if len(paths) > 1 else ''}, readable")
+
+
+def _alert(alert: AlertConfig, *, network: bool) -> Finding:
+    if alert.command is not None:
+        program = shutil.which(alert.command[0])
+        problem = "" if program else f"{alert.command[0]} is not an executable; check `command`"
+        return Finding("alert", alert.command[0], str(program), problem)
+    try:
+        url = alert.alertmanager or alert.webhook or read_secret(Path(str(alert.webhook_file)))
+        for secret in (alert.bearer_token_file, alert.routing_key_file):
+            if secret is not None:
+                read_secret(secret)
+    except LogwatchError as error:
+        return Finding("alert", error.problems[0].where, problem=_sentence(error.problems[0]))
+    parts = urlsplit(url)
+    # Only the host: the rest of a webhook's address is a secret.
+    name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    if not network:
+        return Finding("alert", name, "not tried")
+    try:
+        _connect(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+    except OSError as error:
+        return Finding(
+            "alert", name, problem=f"cannot be reached: {error}; is it running, is the address right?"
+        )
+    return Finding("alert", name, "reachable")
+
+
+def _connect(host: str, port: int) -> None:
+    if not host:
+        raise SourceError(Problem(host, "has no host"))
+    socket.create_connection((host, port), timeout=REACH_TIMEOUT_S).close()

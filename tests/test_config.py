@@ -1,0 +1,121 @@
+"""Configuration: what may be said, and what is answered when it is said wrongly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from logwatch.config import load_config, read_secret
+from logwatch.errors import ConfigError
+
+CONFIGS = Path(__file__).parents[1] / "fixtures" / "configs"
+
+BAD = {
+    "bad-unknown-option": ["2:1: unknown option `http.lisen`; did you mean `listen`?"],
+    "bad-unknown-section": ["1:1: unknown option `spekulation`; did you mean `speculation`?"],
+    "bad-band-upside-down": ["1:1: `band[1]`: band of `target_verify`: low 21ms is above high 17ms"],
+    "bad-durations": [
+        '3:1: `band[1].low`: 17 has no unit; write it as text with one, such as "19ms"',
+        "4:1: `band[1].high`: '21 parsecs' is not a duration; write a number and a unit, such as 19ms, 30s or 7d",
+    ],
+    "bad-two-sources-in-one": ["1:1: `source[1]`: a source needs either `path` or `journal`"],
+    "bad-toml": [
+        "1:6: not valid TOML: expected ']' at the end of a table declaration; see `logwatch check --help` for an example"
+    ],
+    "bad-addresses": [
+        "5:1: `http.listen`: 'here' is not HOST:PORT",
+        "2:1: `alert[1].webhook`: 'ftp://x' is not an http or https address",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("bad-*.toml")))
+def test_each_bad_configuration_names_every_problem(name):
+    """What is wrong, in which line, and what to try: all of it at once."""
+    path = CONFIGS / f"{name}.toml"
+    with pytest.raises(ConfigError) as caught:
+        load_config(path, {})
+    assert str(caught.value).splitlines() == [f"{path}:{line}" for line in BAD[name]]
+
+
+def test_a_good_configuration_is_read_whole():
+    """Every option of the contract's example arrives, in seconds."""
+    config = load_config(CONFIGS / "good.toml", {})
+    band = config.band[0]
+    assert (band.low, band.high, band.open_after, band.resolve_after) == (0.018, 0.0205, 3, 5)
+    assert band.when == {"batch_size": "1", "num_steps": 2}
+    assert config.history.keep == 30 * 86400
+    assert [source.journal for source in config.source] == [None, "sglang.service"]
+    assert config.alert[1].command == ("/usr/local/bin/page",)
+
+
+def test_no_configuration_is_a_configuration(tmp_path, monkeypatch):
+    """The default band is the tuned ~19 ms: 17 to 21 ms, three samples to open, five to resolve."""
+    monkeypatch.chdir(tmp_path)
+    (band,) = load_config(None, {}).band
+    assert (band.phase, band.low, band.high, band.open_after, band.resolve_after) == (
+        "target_verify",
+        0.017,
+        0.021,
+        3,
+        5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "read"),
+    [
+        pytest.param(
+            "LOGWATCH_HTTP__LISTEN", "0.0.0.0:1", lambda c: c.http.listen == "0.0.0.0:1", id="plain text"
+        ),
+        pytest.param("LOGWATCH_HISTORY__KEEP", "7d", lambda c: c.history.keep == 604800, id="a duration"),
+        pytest.param(
+            "LOGWATCH_SPECULATION__BASELINE_TOKENS_PER_SECOND",
+            "82.2",
+            lambda c: c.speculation.baseline_tokens_per_second == 82.2,
+            id="a number",
+        ),
+        pytest.param(
+            "LOGWATCH_HTTP__ENABLE_RELOAD", "true", lambda c: c.http.enable_reload is True, id="a boolean"
+        ),
+    ],
+)
+def test_every_scalar_can_be_overridden_by_the_environment(variable, value, read):
+    """`LOGWATCH_SECTION__KEY` wins over the file."""
+    assert read(load_config(CONFIGS / "good.toml", {variable: value}))
+
+
+def test_an_unknown_variable_is_an_error_too():
+    """A mistyped override must not be ignored in silence."""
+    with pytest.raises(ConfigError, match="did you mean `listen`"):
+        load_config(CONFIGS / "good.toml", {"LOGWATCH_HTTP__LISEN": "x:1"})
+
+
+def test_the_file_is_looked_for_in_the_contracts_order(tmp_path, monkeypatch):
+    """`--config`, then `$LOGWATCH_CONFIG`, then the working directory."""
+    monkeypatch.chdir(tmp_path)
+    for name, port in (("given", 1), ("named", 2), ("logwatch", 3)):
+        (tmp_path / f"{name}.toml").write_text(f'[http]\nlisten = "h:{port}"\n')
+    named = {"LOGWATCH_CONFIG": str(tmp_path / "named.toml")}
+    assert load_config(tmp_path / "given.toml", named).http.listen == "h:1"
+    assert load_config(None, named).http.listen == "h:2"
+    assert load_config(None, {}).http.listen == "h:3"
+
+
+def test_a_configuration_that_is_named_must_exist(tmp_path):
+    """A wrong `--config` is an error, not the defaults."""
+    with pytest.raises(ConfigError, match="no such configuration file; check --config"):
+        load_config(tmp_path / "absent.toml", {})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(" \n", "secret file is empty"), (None, "secret cannot be read")]
+)
+def test_a_secret_must_be_there(tmp_path, content, message):
+    """A missing or empty secret is said before anything runs."""
+    path = tmp_path / "secret"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ConfigError, match=message):
+        read_secret(path)
