@@ -286,7 +286,7 @@ def expand(paths: Sequence[str]) -> tuple[str, ...]:
     """The inputs that a user's arguments name, each once, in the order of the arguments.
 
     A directory gives the logs in it (all levels, names as `LOG_NAME` knows them, hidden ones not); a glob
-    gives its files, sorted; `-` is standard input; an address such as `s3://bucket/key` is passed on as it is.
+    gives its files, sorted; `-` is standard input; an address such as `s3://bucket/key` stays as it is.
 
     Raises:
         SourceError: With every argument that gives nothing.
