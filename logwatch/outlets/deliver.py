@@ -1,0 +1,140 @@
+"""Level 3: alerts that arrive: incidents into the outbox, and from there to every receiver.
+
+`take` writes letters into the outbox within the transaction that commits the proving line, and one line into
+the daemon's own log; it never waits. One thread for each receiver carries the letters out
+(`deliver_courier.py`), so that one that is down or slow holds up neither reading nor another one. What is
+remembered of open alerts lies in `memory`, which the state file keeps with the stages' memories.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from random import Random, SystemRandom
+from typing import TYPE_CHECKING, Protocol
+
+from logwatch.model import Incident, Item, Level, Notice, Notify
+from logwatch.outlets.deliver_alerts import Book, Links, enter
+from logwatch.outlets.deliver_courier import Courier, Letter, Outbox, Receiver, ReceiverStatus
+from logwatch.outlets.deliver_text import line_for_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Book", "Deliver", "Letter", "Links", "Outbox", "Receiver", "ReceiverStatus"]
+
+JOIN_WINDOW_S = 0.3
+"""How long the first message waits for more ranks to see the same; only where the log names ranks."""
+
+_LONGEST_SLEEP_S = 60.0
+_CLOSING_S = 5.0
+_LEVELS = {"critical": Level.ERROR, "warning": Level.WARNING}
+
+
+class Waker(Protocol):
+    """What a delivering thread sleeps on; `threading.Event` in life."""
+
+    def wait(self, timeout: float | None = None) -> bool: ...
+    def set(self) -> None: ...
+    def clear(self) -> None: ...
+
+
+class Deliver:
+    """The sink that alerts.
+
+    Args:
+        receivers: Who is told, besides the log.
+        outbox: Where letters lie until delivered.
+        links: What messages point to.
+        log: Gets each alert as one line. Not rate limited: it is the receiver that is always there.
+        notify: For trouble with receivers.
+        clock: Seconds since the epoch.
+        memory: Open alerts, as an earlier `Deliver` left them.
+
+    `start` once the state is recovered, `wake` after each commit, `close` at the end: what could not be
+    delivered by then stays in the outbox.
+    """
+
+    def __init__(
+        self,
+        receivers: Sequence[Receiver],
+        outbox: Outbox,
+        links: Links,
+        log: Callable[[Level, str], None],
+        notify: Notify,
+        *,
+        clock: Callable[[], float] = time.time,
+        random: Random | None = None,
+        memory: Book | None = None,
+    ) -> None:
+        self.memory = memory or Book()
+        self._outbox, self._links, self._log, self._clock = outbox, links, log, clock
+        random = random or SystemRandom()
+        self.couriers = [Courier(receiver, outbox, notify, random) for receiver in receivers]
+        self._wakers: list[Waker] = [threading.Event() for _ in self.couriers]
+        self._threads: list[threading.Thread] = []
+        self._closing = False
+        self._notify = notify
+
+    def take(self, item: Item) -> None:
+        """Write the letters that an incident's transition calls for; everything else passes by."""
+        if not isinstance(item, Incident):
+            return
+        update = enter(self.memory, item, self._links, self._clock(), JOIN_WINDOW_S)
+        if update is None:
+            return
+        level = Level.INFO if update.body["status"] == "resolved" else _LEVELS.get(item.severity, Level.INFO)
+        self._log(level, line_for_log(update.body))
+        body = json.dumps(update.body, ensure_ascii=False)
+        for courier in self.couriers:
+            self._outbox.put(courier.receiver.name, update.key, body, update.not_before_s)
+
+    def start(self) -> None:
+        """Start delivering, first of all what an earlier life left in the outbox."""
+        known = {courier.receiver.name for courier in self.couriers}
+        for name in sorted(self._outbox.receivers() - known):
+            letters = self._outbox.letters(name)
+            self._outbox.done([letter.id for letter in letters])
+            message = f"{len(letters)} alerts for {name} are dropped: it is not configured any more."
+            self._notify(Notice("receiver_gone", message, Level.WARNING))
+        for courier, waker in zip(self.couriers, self._wakers, strict=True):
+            thread = threading.Thread(
+                target=self._run, args=(courier, waker), name=f"deliver {courier.receiver.name}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def wake(self) -> None:
+        """Letters were committed."""
+        for waker in self._wakers:
+            waker.set()
+
+    def status(self) -> tuple[ReceiverStatus, ...]:
+        """Figures of all receivers; safe from any thread."""
+        return tuple(courier.status for courier in self.couriers)
+
+    def close(self) -> None:
+        """One more attempt for what is due, then stop; at most five seconds."""
+        self._closing = True
+        self.wake()
+        until_s = time.monotonic() + _CLOSING_S
+        for thread in self._threads:
+            thread.join(max(0.0, until_s - time.monotonic()))
+
+    def _run(self, courier: Courier, waker: Waker) -> None:
+        while True:
+            closing = self._closing
+            waker.clear()
+            now_s = self._clock()
+            try:
+                next_s = courier.step(now_s)
+            except Exception as error:  # noqa: BLE001 - a thread that died would be a receiver lost in silence
+                message = f"Delivering to {courier.receiver.name} failed: {type(error).__name__}: {error}"
+                self._notify(Notice("sink_failed", message, Level.ERROR))
+                next_s = now_s + _LONGEST_SLEEP_S
+            if closing:
+                return
+            waker.wait(
+                min(_LONGEST_SLEEP_S, max(0.0, (next_s if next_s is not None else now_s + 1e9) - now_s))
+            )

@@ -1,0 +1,185 @@
+"""Level 3: the words of alerts: what, since when, by how much, what it costs, why, and what to try.
+
+Everything that comes out of a log passes `clean` first: whoever can write to a log must not be able to write
+a message of his own (line breaks, invisible or right-to-left characters, endless text) to people on call.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+from logwatch.units import milliseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from logwatch.model import Cause, Incident, Moment
+
+LIMIT = 400
+"""Longest quoted text, characters."""
+
+NAMES = {
+    "out_of_band": "SpecPhaseOutOfBand",
+    "level_shift": "SpecPhaseShifted",
+    "acceptance_dropped": "SpecAcceptanceDropped",
+    "slower_than_baseline": "SpecSlowerThanBaseline",
+    "graph_lost": "SpecGraphLost",
+}
+"""Alert by kind of incident, as the Prometheus rules have them; a kind not named here gives `Spec<Kind>`."""
+
+VERIFY = "SpecVerifyOutOfBand"
+
+ADVICE = {
+    "cuda_graph_off": (
+        "Compare `--cuda-graph-max-bs` with the batch size, and look for `--disable-cuda-graph` in the"
+        " server's arguments; restart with graphs that cover the batch."
+    ),
+    "nccl": (
+        "Run `logwatch doctor` on the host: it shows which NCCL variables each worker process really has;"
+        " restart with the missing ones exported to every worker."
+    ),
+    "default": "Run `logwatch compare GOOD BAD` on the logs of the last good run and of this one.",
+}
+"""What to try, by cause or by the cause's first word."""
+
+
+def clean(value: str | None, limit: int = LIMIT) -> str:
+    """One line of visible text: control, format and unassigned characters out, blanks joined, cut to `limit`.
+
+    >>> clean("TP0\\n[FIRING] all is well\\u202e")
+    'TP0 [FIRING] all is well'
+    """
+    kept = (
+        " " if character.isspace() or unicodedata.category(character)[0] in "CZ" else character
+        for character in (value or "")[: 4 * limit]
+    )
+    line = " ".join("".join(kept).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def alert_name(incident: Incident) -> str:
+    """CamelCase name of the alert: the same as that of the Prometheus rule for the same trouble."""
+    if incident.kind == "out_of_band" and incident.phase == "target_verify":
+        return VERIFY
+    words = re.findall(r"[A-Za-z0-9]+", incident.kind)
+    return NAMES.get(incident.kind, "Spec" + "".join(word.capitalize() for word in words))
+
+
+def phase_words(phase: str) -> str:
+    """`target_verify` as people say it: `Target verify`."""
+    words = clean(phase, 100).replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def level(phase: str, value: float) -> str:
+    """A level in its phase's unit."""
+    return f"{value:.2f} tokens a cycle" if phase == "tokens_per_cycle" else f"{milliseconds(value)} a cycle"
+
+
+def summary(incident: Incident) -> str:
+    """What is wrong, without a value: the same sentence through the whole incident."""
+    phase = phase_words(incident.phase)
+    high = incident.direction == "high"
+    match incident.kind:
+        case "out_of_band":
+            return f"{phase} is {'above' if high else 'below'} its tuned band."
+        case "level_shift":
+            return f"{phase} has moved to a {'higher' if high else 'lower'} level."
+        case "acceptance_dropped":
+            return "The draft's tokens are accepted less often than before."
+        case "slower_than_baseline":
+            return "Speculative decoding is slower than decoding without it."
+        case "graph_lost":
+            return "Target verify runs without CUDA graphs."
+        case kind:
+            return f"{phase}: {clean(kind, 100).replace('_', ' ')}."
+
+
+def description(incident: Incident, ranks_count: int, *, resolved: bool) -> str:
+    """The figures: level, onset, ratio, band, cost."""
+    phase, after = phase_words(incident.phase), level(incident.phase, incident.after)
+    if resolved:
+        sentences = [f"{phase} is back{_at(incident.resolved)}; it was at {after}{_since(incident.onset)}."]
+    else:
+        sentences = [f"{phase} is at {after}{_since(incident.onset)}, {_against(incident)}."]
+    if incident.band is not None:
+        low, high = (_bound(incident.phase, x) for x in (incident.band.low, incident.band.high))
+        sentences.append(f"Its band is {low} to {high}.")
+    if incident.detail:
+        sentences.append(clean(incident.detail, 2 * LIMIT))
+    if ranks_count > 1:
+        sentences.append(f"{ranks_count} ranks see it; these are the figures of {clean(incident.rank, 100)}.")
+    return " ".join(sentences)
+
+
+def _bound(phase: str, value: float) -> str:
+    return f"{value:.2f}" if phase == "tokens_per_cycle" else milliseconds(value)
+
+
+def _against(incident: Incident) -> str:
+    times = f"{incident.ratio:.2f} times"
+    if incident.before is not None:
+        return f"{times} the {_bound(incident.phase, incident.before)} before"
+    return f"{times} the centre of its band" if incident.band else f"{times} what is normal"
+
+
+def _since(moment: Moment) -> str:
+    return f" since {_when(moment)}"
+
+
+def _at(moment: Moment | None) -> str:
+    return f" since {_when(moment)}" if moment else ""
+
+
+def _when(moment: Moment) -> str:
+    """The log's own time, for it is what a person greps for."""
+    return f"{moment.time.replace('T', ' ')} (line {moment.line})" if moment.time else f"line {moment.line}"
+
+
+def best_causes(incidents: Iterable[Incident]) -> list[Cause]:
+    """Causes of all ranks, each once with its best score, likeliest first."""
+    best: dict[str, Cause] = {}
+    for incident in incidents:
+        for cause in incident.causes:
+            if cause.cause not in best or cause.score > best[cause.cause].score:
+                best[cause.cause] = cause
+    return sorted(best.values(), key=lambda cause: -cause.score)
+
+
+def cause_sentence(causes: Sequence[Cause]) -> str:
+    """The likeliest cause and what speaks for it."""
+    if not causes:
+        return "The log does not say why."
+    first = f"Most likely {clean(causes[0].cause, 100).replace('_', ' ')}: {clean(causes[0].evidence)}"
+    others = ", ".join(clean(cause.cause, 100).replace("_", " ") for cause in causes[1:3])
+    return first.rstrip(".") + "." + (f" Less likely: {others}." if others else "")
+
+
+def advice(causes: Sequence[Cause], alert: str) -> str:
+    """What to try first, and where to read on."""
+    name = causes[0].cause if causes else "default"
+    first = ADVICE.get(name) or ADVICE.get(name.split("_")[0]) or ADVICE["default"]
+    return f"{first} More: `logwatch export runbooks {alert}`."
+
+
+def ranks(names: Sequence[str | None]) -> str:
+    """Ranks that see it, at most sixteen by name."""
+    known = [clean(name, 100) for name in names if name]
+    more = f" and {len(known) - 16} more" if len(known) > 16 else ""
+    return ", ".join(known[:16]) + more
+
+
+def line_for_log(body: dict[str, object]) -> str:
+    """The alert as one line for the daemon's own log."""
+    labels, notes = body["labels"], body["annotations"]
+    assert isinstance(labels, dict)
+    assert isinstance(notes, dict)
+    parts = [
+        f"{labels['alertname']} {body['change']} ({labels['stream']}):",
+        notes["description"],
+        notes["cause"] if body["status"] == "firing" else "",
+        f"Ranks: {notes['ranks']}." if "ranks" in notes else "",
+    ]
+    return " ".join(part for part in parts if part)
