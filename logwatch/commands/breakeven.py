@@ -100,9 +100,9 @@ def _words(name: str) -> str:
 def _measure(log: Path) -> tuple[float, float | None]:
     """Median cycle seconds and median tokens per cycle of a log, first reports after a start left out."""
     from logwatch.intake.archive import open_archive
-    from logwatch.pipeline import Pipeline
+    from logwatch.pipeline import Pipeline, Settings
 
-    pipeline = Pipeline.of_config(load_config(None, {}), stream=log.name, path=str(log))
+    pipeline = Pipeline(Settings.of_config(load_config(None, {})), stream=log.name, path=str(log))
     with open_archive(log) as file:
         items = [item for data in iter(lambda: file.read(CHUNK), b"") for item in pipeline.feed_bytes(data)]
     items += pipeline.finish()

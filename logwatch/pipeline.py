@@ -1,0 +1,186 @@
+"""Level 4: composes the stages; the only file that knows their order.
+
+`watch` enters with bytes, `replay` with bytes or, in bulk, with records: what follows is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from logwatch.config import BandConfig, Config
+from logwatch.grammar.load import load_grammars
+from logwatch.grammar.streaming import Reader
+from logwatch.judging.bands import Band, Rules
+from logwatch.judging.incidents import Incidents, IncidentsMemory
+from logwatch.judging.judgements import Judgements, JudgementsMemory
+from logwatch.model import Frame, Item, Line, Malformed, Notice, Notify, Read, Record
+from logwatch.reading.cycles import Cycles, CyclesMemory
+from logwatch.reading.framing import Framing, FramingMemory
+from logwatch.reading.lines import Lines
+from logwatch.reading.records import Records
+
+
+def _quiet(notice: Notice) -> None:
+    """The `Notify` of a caller who does not want to know."""
+
+
+@dataclass
+class PipelineMemory:
+    """All that a pipeline remembers between two pieces of input; plain values only.
+
+    The unfinished line at the end is not in it: who restores a pipeline reads on from that line's first byte.
+    """
+
+    framing: FramingMemory = field(default_factory=FramingMemory)
+    cycles: CyclesMemory = field(default_factory=CyclesMemory)
+    judgements: JudgementsMemory = field(default_factory=JudgementsMemory)
+    incidents: IncidentsMemory = field(default_factory=IncidentsMemory)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What every pipeline of one configuration shares."""
+
+    reader: Reader
+    bands: tuple[Band, ...]
+    rules: Rules
+
+    @classmethod
+    def of_config(cls, config: Config) -> Settings:
+        """Read the grammars and build bands and rules.
+
+        Raises:
+            GrammarError: A grammar file cannot be used.
+            BandError: A band cannot be used.
+        """
+        return cls(
+            reader=Reader(load_grammars(config.grammars.directories)),
+            bands=tuple(_band(band) for band in config.band),
+            rules=Rules(
+                false_alarms_per_year=config.detect.false_alarms_per_year,
+                baseline_tokens_per_second=config.speculation.baseline_tokens_per_second,
+            ),
+        )
+
+
+def _band(band: BandConfig) -> Band:
+    return Band(
+        phase=band.phase,
+        low_s=band.low,
+        high_s=band.high,
+        open_after=band.open_after,
+        resolve_after=band.resolve_after,
+        when=band.when,
+        severity=band.severity,
+        per_context_token_s=band.per_context_token,
+    )
+
+
+class Pipeline:
+    """One source's way from bytes to incidents: a pure fold, as its stages are.
+
+    Args:
+        settings: What the configuration says.
+        stream: Name of the source.
+        path: What the places of its lines say.
+        notify: Told of lines too long and the like.
+    """
+
+    def __init__(self, settings: Settings, stream: str, path: str, notify: Notify = _quiet) -> None:
+        self.stream = stream
+        self._lines = Lines(path, notify=notify)
+        self._framing = Framing()
+        self._records = Records(settings.reader)
+        self._cycles = Cycles(stream)
+        self._judgements = Judgements(settings.bands)
+        self._incidents = Incidents(settings.bands, settings.rules)
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of the unfinished line at the end: the place to read on from is that much earlier."""
+        return self._lines.pending_bytes
+
+    @property
+    def line(self) -> int:
+        """Number of the unfinished line."""
+        return self._lines.memory.line
+
+    @property
+    def memory(self) -> PipelineMemory:
+        """All that is remembered, live: write it down before feeding on."""
+        return PipelineMemory(
+            self._framing.memory, self._cycles.memory, self._judgements.memory, self._incidents.memory
+        )
+
+    @memory.setter
+    def memory(self, memory: PipelineMemory) -> None:
+        self._framing.memory = memory.framing
+        self._cycles.memory = memory.cycles
+        self._judgements.memory = memory.judgements
+        self._incidents.memory = memory.incidents
+
+    def start_file(self, path: str, first_line: int = 1, offset: int = 0) -> None:
+        """The next bytes come from this file, from this place on (rotation, restart)."""
+        self._lines.start(path, first_line, offset)
+
+    def feed_bytes(self, data: bytes) -> Iterator[Item]:
+        """Items that these bytes complete, and a `Read` at the end."""
+        before = self._lines.memory.line
+        yield from self._read(self._lines.feed(data), len(data), before)
+
+    def finish_file(self) -> Iterator[Item]:
+        """The file ends here, though not the stream: an unfinished last line is given as it is."""
+        before = self._lines.memory.line
+        yield from self._read(self._lines.finish(), 0, before)
+
+    def feed_records(self, records: Iterable[Record | Malformed]) -> Iterator[Item]:
+        """Items of records that were read in bulk."""
+        for record in records:
+            yield from self._judge(self._cycles.feed(record))
+
+    def finish(self) -> Iterator[Item]:
+        """The stream ends here: everything held back comes out."""
+        yield from self.finish_file()
+        for frame in self._framing.finish():
+            yield from self._frame(frame)
+        yield from self._judge(self._cycles.finish())
+        for item in self._judgements.finish():
+            yield from self._incidents.feed(item)
+        yield from self._incidents.finish()
+
+    def _read(self, lines: Iterable[Line], size: int, before: int) -> Iterator[Item]:
+        matched = malformed = frames = 0
+        for line in lines:
+            for frame in self._framing.feed(line):
+                frames += 1
+                for record in self._records.feed(frame):
+                    if isinstance(record, Record):
+                        matched += 1
+                    else:
+                        malformed += 1
+                    yield from self._judge(self._cycles.feed(record))
+        count = self._lines.memory.line - before
+        if size or count:
+            ignored = frames - matched - malformed
+            yield Read(self.stream, self._lines.path, size, count, matched, ignored, malformed)
+
+    def _frame(self, frame: Frame) -> Iterator[Item]:
+        for record in self._records.feed(frame):
+            yield from self._judge(self._cycles.feed(record))
+
+    def _judge(self, items: Iterable[Item]) -> Iterator[Item]:
+        for item in items:
+            for judged in self._judgements.feed(item):
+                yield from self._incidents.feed(judged)
+
+
+def run(pipeline: Pipeline, pieces: Iterable[bytes], take: Sequence[Callable[[Item], None]]) -> None:
+    """Feed a whole input and hand every item to each taker."""
+    for data in pieces:
+        for item in pipeline.feed_bytes(data):
+            for each in take:
+                each(item)
+    for item in pipeline.finish():
+        for each in take:
+            each(item)
