@@ -1,0 +1,172 @@
+"""Level 3: Prometheus collector: a sink fed on the pipeline's thread, read by scrapes in other threads.
+
+One lock makes a scrape a consistent picture (a histogram's `_count` is its `+Inf` bucket). All that rises
+lies in `Metrics.memory`, which the state file keeps, so that counters go on after a restart.
+"""
+
+from __future__ import annotations
+
+import platform
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+
+from logwatch import __version__
+from logwatch.judging.bands import DEFAULT_BAND, Band
+from logwatch.model import Item, Notice
+from logwatch.outlets.metrics_books import Books
+from logwatch.outlets.metrics_families import Facts, Writer, empty_families
+from logwatch.outlets.metrics_memory import MetricsMemory
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+
+class Metrics:
+    """All of logwatch's metrics: a `Sink`, and a collector for `prometheus_client`.
+
+    Streams that are known beforehand are added with `add_stream`, so that their series exist with 0 before
+    the first event. The caller reports what following knows (`observe_source`, `observe_files`) and calls
+    `expire` now and then; a stream of which nothing was heard for `ttl_s` goes away with all its series.
+
+    Args:
+        bands: What judges phases; their edges are shown from the start.
+        baseline_tokens_per_second: Throughput without speculation, or None.
+        ttl_s: How long a vanished stream is still shown.
+        clock: Unix time, seconds.
+    """
+
+    def __init__(
+        self,
+        bands: Sequence[Band] = (DEFAULT_BAND,),
+        baseline_tokens_per_second: float | None = None,
+        ttl_s: float = 3600.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.ttl_s = ttl_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._books = Books(bands, baseline_tokens_per_second, clock)
+        self._facts = Facts(
+            build={"version": __version__, "python": platform.python_version()},
+            open_files=0,
+            alerts_pending=0,
+            reload_successful=True,
+            reload_s=clock(),
+        )
+
+    @property
+    def memory(self) -> MetricsMemory:
+        """All counters and last values; assign what the state file read back."""
+        return self._books.memory
+
+    @memory.setter
+    def memory(self, memory: MetricsMemory) -> None:
+        with self._lock:
+            self._books.restore(memory)
+
+    # What the pipeline gives.
+
+    def take(self, item: Item) -> None:
+        """Count one item of the pipeline."""
+        with self._lock:
+            self._books.book(item)
+
+    def notice(self, notice: Notice) -> None:
+        """Count what happened beside the data."""
+        with self._lock:
+            self._books.notice(notice)
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+    # What others tell.
+
+    def add_stream(self, stream: str, path: str | None = None) -> None:
+        """Make a stream known, and a file whose lines belong to it: its series exist with 0 from now on."""
+        with self._lock:
+            self._books.stream(stream).seen_s = self._clock()
+            if path is not None:
+                self._books.learn(path, stream)
+
+    def observe_source(self, stream: str, lag_bytes: int, lag_s: float) -> None:
+        """What following knows of a source that is alive: how far reading is behind its writer."""
+        with self._lock:
+            each = self._books.stream(stream)
+            each.lag_bytes, each.lag_s, each.seen_s = max(0, lag_bytes), max(0.0, lag_s), self._clock()
+
+    def observe_files(self, open_files: int) -> None:
+        """How many followed files are held open."""
+        with self._lock:
+            self._facts = replace(self._facts, open_files=open_files)
+
+    def observe_commit(self, *, failed: bool = False) -> None:
+        """One commit of the state file."""
+        with self._lock:
+            self.memory.state_commits += 1
+            self.memory.state_commit_errors += failed
+
+    def add_receiver(self, receiver: str) -> None:
+        """Make an alert receiver known: its series exist with 0 from now on."""
+        with self._lock:
+            self._books.alerts(receiver)
+
+    def observe_alert(self, receiver: str, outcome: str) -> None:
+        """One attempt to deliver to a receiver; outcomes are `delivered` and `failed`."""
+        with self._lock:
+            outcomes = self._books.alerts(receiver)
+            outcomes[outcome] = outcomes.get(outcome, 0) + 1
+
+    def observe_pending(self, pending: int) -> None:
+        """How many notifications wait for delivery."""
+        with self._lock:
+            self._facts = replace(self._facts, alerts_pending=pending)
+
+    def observe_reload(self, *, successful: bool) -> None:
+        """The configuration was loaded again, or could not be."""
+        with self._lock:
+            reload_s = self._clock() if successful else self._facts.reload_s
+            self._facts = replace(self._facts, reload_successful=successful, reload_s=reload_s)
+
+    def configure(self, bands: Sequence[Band], baseline_tokens_per_second: float | None) -> None:
+        """Judge by other bands and another baseline from now on; counters go on."""
+        with self._lock:
+            self._books.configure(bands, baseline_tokens_per_second)
+
+    def expire(self) -> list[str]:
+        """Forget streams of which nothing was heard for `ttl_s`, and give their names.
+
+        Call it after `observe_source` of all living sources: a clock that jumped forward then takes none.
+        """
+        with self._lock:
+            now = self._clock()
+            gone = []
+            for name, stream in self.memory.streams.items():
+                stream.seen_s = min(stream.seen_s, now)
+                if now - stream.seen_s > self.ttl_s:
+                    gone.append(name)
+            self._books.forget(set(gone))
+            return gone
+
+    # Scrapes.
+
+    def collect(self) -> Iterable[Metric]:
+        """All families with their samples, of one instant."""
+        with self._lock:
+            return list(Writer().write(self.memory, self._facts))
+
+    def describe(self) -> Iterable[Metric]:
+        """All families without samples: `name[]` needs their names."""
+        return empty_families().values()
+
+
+def build_registry(metrics: Metrics) -> CollectorRegistry:
+    """A registry of these metrics and of the process's own (`process_resident_memory_bytes`, ...)."""
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    ProcessCollector(registry=registry)
+    return registry
