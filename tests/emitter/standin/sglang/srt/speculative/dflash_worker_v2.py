@@ -1,0 +1,3 @@
+class DFlashWorkerV2:
+    def __init__(self, device):
+        self.device = device
