@@ -214,6 +214,38 @@ class Limits:
     high: float
 
 
+class Change(StrEnum):
+    """What an `Incident` value reports."""
+
+    OPENED = "opened"
+    WORSENED = "worsened"
+    EXPLAINED = "explained"
+    RESOLVED = "resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a chart has to say at a sample that changed its state; `before` and `after` in the value's unit.
+
+    Attributes:
+        kind: `level_shift`, `spread`, `second_mode`, ...
+        onset: Where the chart's evidence began.
+        resolved: Where the evidence of recovery began, once it has.
+        samples: Samples since the onset.
+        detail: One more sentence for people, or empty.
+    """
+
+    change: Change
+    kind: str
+    direction: str
+    onset: Moment
+    before: float
+    after: float
+    samples: int
+    resolved: Moment | None = None
+    detail: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """One sample judged by one chart.
@@ -223,6 +255,7 @@ class Judgement:
         value: Seconds per cycle, or tokens per cycle.
         chart: `band`, or the chart's name.
         statistic: The chart's statistic after this sample; for a band the value itself.
+        finding: Set where a chart changed its state; bands leave it out.
     """
 
     cycle: Cycle
@@ -232,6 +265,7 @@ class Judgement:
     statistic: float
     limits: Limits
     signal: Signal
+    finding: Finding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,15 +281,6 @@ class Cause:
     cause: str
     evidence: str
     score: float
-
-
-class Change(StrEnum):
-    """What an `Incident` value reports."""
-
-    OPENED = "opened"
-    WORSENED = "worsened"
-    EXPLAINED = "explained"
-    RESOLVED = "resolved"
 
 
 @dataclass(frozen=True, slots=True)
