@@ -85,10 +85,19 @@ class Pipeline:
         stream: Name of the source.
         path: What the places of its lines say.
         notify: Told of lines too long and the like.
+        keep: Which records count at all (a replay of a stretch of time), or None for all.
     """
 
-    def __init__(self, settings: Settings, stream: str, path: str, notify: Notify = _quiet) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        stream: str,
+        path: str,
+        notify: Notify = _quiet,
+        keep: Callable[[Record | Malformed], bool] | None = None,
+    ) -> None:
         self.stream = stream
+        self._keep = keep
         self._lines = Lines(path, notify=notify)
         self._framing = Framing()
         self._records = Records(settings.reader)
@@ -137,7 +146,7 @@ class Pipeline:
     def feed_records(self, records: Iterable[Record | Malformed]) -> Iterator[Item]:
         """Items of records that were read in bulk."""
         for record in records:
-            yield from self._judge(self._cycles.feed(record))
+            yield from self._record(record)
 
     def finish(self) -> Iterator[Item]:
         """The stream ends here: everything held back comes out."""
@@ -159,7 +168,7 @@ class Pipeline:
                         matched += 1
                     else:
                         malformed += 1
-                    yield from self._judge(self._cycles.feed(record))
+                    yield from self._record(record)
         count = self._lines.memory.line - before
         if size or count:
             ignored = frames - matched - malformed
@@ -167,6 +176,10 @@ class Pipeline:
 
     def _frame(self, frame: Frame) -> Iterator[Item]:
         for record in self._records.feed(frame):
+            yield from self._record(record)
+
+    def _record(self, record: Record | Malformed) -> Iterator[Item]:
+        if self._keep is None or self._keep(record):
             yield from self._judge(self._cycles.feed(record))
 
     def _judge(self, items: Iterable[Item]) -> Iterator[Item]:
