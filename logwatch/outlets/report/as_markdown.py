@@ -1,0 +1,72 @@
+"""Level 3: the summary as Markdown, for a ticket or a chat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logwatch.outlets.report.wording import (
+    band_text,
+    economics_text,
+    incident_text,
+    input_text,
+    lasted,
+    run_title,
+    safe,
+    settings_text,
+    state_text,
+    verdict_text,
+)
+
+if TYPE_CHECKING:
+    from logwatch.outlets.report.summary import PhaseSummary, RunSummary, Summary
+
+
+def as_markdown(summary: Summary) -> str:
+    """The whole document."""
+    out = [f"**{_plain(verdict_text(summary))}**"]
+    for run in summary.runs:
+        out += ["", f"### {_plain(run_title(run))}", *_run(run)]
+    if summary.incidents:
+        out += ["", "### Incidents", ""]
+        for incident in summary.incidents:
+            out.append(
+                f"- {_plain(safe(incident.stream))}: {_plain(incident_text(incident))}; "
+                f"{_plain(lasted(incident))}."
+            )
+            if incident.detail:
+                out.append(f"  {_plain(safe(incident.detail, 400))}")
+            out += [
+                f"  - likely cause: {cause.cause.replace('_', ' ')}: {_plain(safe(cause.evidence, 300))}"
+                for cause in incident.causes
+            ]
+    out += ["", *(f"- {_plain(input_text(each))}" for each in summary.inputs)]
+    return "\n".join(out)
+
+
+def _run(run: RunSummary) -> list[str]:
+    settings, economy = settings_text(run), economics_text(run.economics)
+    out = ["", _plain(settings)] if settings else []
+    out += [
+        "",
+        "| phase | samples | median ms | p05 | p95 | share | band ms | |",
+        "|---|---:|---:|---:|---:|---:|---|---|",
+    ]
+    out += map(_phase, run.phases)
+    return [*out, "", _plain(economy)] if economy else out
+
+
+def _phase(phase: PhaseSummary) -> str:
+    cells = [
+        _plain(safe(phase.phase, 40)),
+        f"{phase.samples}",
+        *(f"{value * 1000:.2f}" for value in (phase.median_s, phase.p05_s, phase.p95_s)),
+        "" if phase.share is None else f"{phase.share:.1%}",
+        band_text(phase.band) if phase.band else "",
+        state_text(phase),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _plain(text: str) -> str:
+    """Text in which Markdown sees no markup."""
+    return "".join(f"\\{char}" if char in r"\`*_[]<>#|~!" else char for char in text)

@@ -1,0 +1,334 @@
+"""Level 3: the sink of a replay: what all inputs together say, in constant memory.
+
+`Collector` takes what pipelines give and makes a `Summary`, which the forms (`as_table`, `as_json`,
+`as_markdown`) print. Runs that are over keep their figures only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from logwatch.judging.economics import Economics, cycle_time_s, economics
+from logwatch.model import (
+    Cycle,
+    Incident,
+    Item,
+    Judgement,
+    Limits,
+    Malformed,
+    Read,
+    Record,
+    RunStarted,
+    Signal,
+)
+from logwatch.outlets.report.distribution import Bin, Course, Distribution
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FIRST_PHASES = ("draft_forward", "target_verify", "draft_extend")
+LAST_PHASES = ("total_cycle", "inferred_cycle")
+MAX_PHASES = 64
+"""Phases of one rank and run that are told apart; a hostile log cannot make the summary grow."""
+
+MAX_RUNS = 4096
+MAX_INCIDENTS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSummary:
+    """One phase of one rank in one run. Times in seconds.
+
+    Attributes:
+        share: Mean share of the cycle (0-1), or None.
+        band: The band that judged it last, or None.
+        in_band: Whether at least half of the judged samples lay inside, or None where no band applies.
+        outside: Judged samples that lay outside.
+        course: How it went, in at most 64 bins.
+    """
+
+    phase: str
+    samples: int
+    median_s: float
+    mean_s: float
+    p05_s: float
+    p95_s: float
+    share: float | None
+    band: Limits | None
+    in_band: bool | None
+    outside: int
+    course: tuple[Bin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One rank in one run.
+
+    Attributes:
+        started: As the log wrote it, or None; `settings` likewise.
+        tokens_per_cycle: Mean over all cycles, bonus token counted.
+        economics: From the median cycle time and `tokens_per_cycle`.
+    """
+
+    stream: str
+    rank: str | None
+    run: int
+    started: str | None
+    settings: Mapping[str, str]
+    phases: tuple[PhaseSummary, ...]
+    tokens_per_cycle: float | None
+    economics: Economics
+
+
+@dataclass(frozen=True, slots=True)
+class InputSummary:
+    """One input as it was read; `damage` says what could not be."""
+
+    path: str
+    bytes: int = 0
+    lines: int = 0
+    records: int = 0
+    malformed: int = 0
+    damage: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The answer of a replay.
+
+    Attributes:
+        verdict: `in_band`, `out_of_band` (an incident, or a phase whose samples mostly lie outside its band)
+            or `no_data`.
+        incidents: Each as it was known at the end, in the order in which they were noticed.
+        more_incidents: How many beyond `MAX_INCIDENTS` are counted only.
+        seen: Records by kind.
+        malformed: Examples of malformed lines.
+    """
+
+    verdict: str
+    inputs: tuple[InputSummary, ...]
+    runs: tuple[RunSummary, ...]
+    incidents: tuple[Incident, ...]
+    more_incidents: int
+    seen: Mapping[str, int]
+    malformed: tuple[Malformed, ...]
+
+
+@dataclass(slots=True)
+class _Phase:
+    values: Distribution = field(default_factory=Distribution)
+    course: Course = field(default_factory=Course)
+    share: float = 0.0
+    shared: int = 0
+    band: Limits | None = None
+    judged: int = 0
+    outside: int = 0
+
+    def summary(self, name: str) -> PhaseSummary:
+        p05, median, p95 = self.values.quantiles(0.05, 0.5, 0.95)
+        return PhaseSummary(
+            phase=name,
+            samples=self.values.count,
+            median_s=median,
+            mean_s=self.values.mean,
+            p05_s=p05,
+            p95_s=p95,
+            share=self.share / self.shared if self.shared else None,
+            band=self.band,
+            in_band=2 * self.outside <= self.judged if self.judged else None,
+            outside=self.outside,
+            course=tuple(self.course.bins),
+        )
+
+
+@dataclass(slots=True)
+class _Rank:
+    """One rank in one run while it is collected."""
+
+    stream: str
+    rank: str | None
+    run: int
+    phases: dict[str, _Phase] = field(default_factory=dict)
+    cycle_s: Distribution = field(default_factory=Distribution)
+    batch: Distribution = field(default_factory=Distribution)
+    tokens: float = 0.0
+    token_cycles: int = 0
+
+
+class Collector:
+    """Sink that sums up what one or several pipelines give.
+
+    Args:
+        baseline_tokens_per_second: Throughput without speculation, or None.
+    """
+
+    def __init__(self, baseline_tokens_per_second: float | None = None) -> None:
+        self.baseline = baseline_tokens_per_second
+        self._inputs: dict[str, InputSummary] = {}
+        self._starts: dict[tuple[str, int], RunStarted] = {}
+        self._ranks: dict[tuple[str, int, str | None], _Rank] = {}
+        self._done: list[RunSummary] = []
+        self._incidents: dict[str, Incident] = {}
+        self._more_incidents = 0
+        self._seen: Counter[str] = Counter()
+        self._malformed: list[Malformed] = []
+
+    def take(self, item: Item) -> None:
+        """Take one item."""
+        if isinstance(item, Record):
+            self._seen[item.kind] += 1
+        elif isinstance(item, Judgement):
+            self._judgement(item)
+        elif isinstance(item, Cycle):
+            self._cycle(item)
+        elif isinstance(item, Read):
+            self._read(item)
+        elif isinstance(item, Incident):
+            self._incident(item)
+        elif isinstance(item, RunStarted):
+            self._started(item)
+        elif len(self._malformed) < 10:
+            self._malformed.append(item)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def seen(self, kind: str, count: int) -> None:
+        """Count records of a kind that came without an object each."""
+        self._seen[kind] += count
+
+    def opened(self, path: str) -> None:
+        """An input that will be read: it is listed even where nothing comes of it."""
+        self._inputs.setdefault(path, InputSummary(path))
+
+    def damaged(self, path: str, damage: str) -> None:
+        """What could not be read of an input."""
+        self._inputs[path] = replace(self._inputs.get(path, InputSummary(path)), damage=damage)
+
+    def summary(self) -> Summary:
+        """The answer. May be asked at any time."""
+        runs = tuple(
+            sorted(
+                (*self._done, *map(self._run_summary, self._ranks.values())),
+                key=lambda run: list(self._streams()).index(run.stream),
+            )
+        )
+        incidents = tuple(self._incidents.values())
+        out = bool(incidents) or any(phase.in_band is False for run in runs for phase in run.phases)
+        verdict = "no_data" if not runs else "out_of_band" if out else "in_band"
+        return Summary(
+            verdict=verdict,
+            inputs=tuple(self._inputs.values()),
+            runs=runs,
+            incidents=incidents,
+            more_incidents=self._more_incidents,
+            seen=dict(self._seen),
+            malformed=tuple(self._malformed),
+        )
+
+    def _streams(self) -> dict[str, None]:
+        return dict.fromkeys((*(run.stream for run in self._done), *(key[0] for key in self._ranks)))
+
+    def _read(self, item: Read) -> None:
+        old = self._inputs.get(item.path, InputSummary(item.path))
+        self._inputs[item.path] = replace(
+            old,
+            bytes=old.bytes + item.bytes,
+            lines=old.lines + item.lines,
+            records=old.records + item.matched,
+            malformed=old.malformed + item.malformed,
+        )
+
+    def _started(self, item: RunStarted) -> None:
+        """The stream's earlier runs are over: their figures are enough from here on."""
+        over = [key for key in self._ranks if key[0] == item.stream and key[1] < item.run]
+        for key in over:
+            if len(self._done) < MAX_RUNS:
+                self._done.append(self._run_summary(self._ranks[key]))
+            del self._ranks[key]
+        for start in [key for key in self._starts if key[0] == item.stream and key[1] < item.run]:
+            del self._starts[start]
+        self._starts[item.stream, item.run] = item
+
+    def _cycle(self, cycle: Cycle) -> None:
+        key = cycle.stream, cycle.run, cycle.rank
+        rank = self._ranks.get(key)
+        if rank is None:
+            rank = self._ranks[key] = _Rank(cycle.stream, cycle.rank, cycle.run)
+        for name, value in cycle.phases_s.items():
+            phase = rank.phases.get(name)
+            if phase is None:
+                if len(rank.phases) == MAX_PHASES:
+                    continue
+                phase = rank.phases[name] = _Phase()
+            phase.values.add(value)
+            phase.course.add(cycle.place.line, cycle.time, value, outside=False)
+            share = _share(cycle, name)
+            if share is not None:
+                phase.share += share
+                phase.shared += 1
+        cycle_s = cycle_time_s(cycle)
+        if cycle_s is not None:
+            rank.cycle_s.add(cycle_s)
+        if cycle.conditions.batch_size is not None:
+            rank.batch.add(cycle.conditions.batch_size)
+        if cycle.tokens_per_cycle is not None:
+            rank.tokens += cycle.tokens_per_cycle * cycle.cycles
+            rank.token_cycles += cycle.cycles
+
+    def _judgement(self, item: Judgement) -> None:
+        """A band's judgement follows its cycle."""
+        if item.chart != "band":
+            return
+        rank = self._ranks.get((item.cycle.stream, item.cycle.run, item.cycle.rank))
+        phase = rank.phases.get(item.phase) if rank else None
+        if phase is None:
+            return
+        phase.band = item.limits
+        phase.judged += 1
+        if item.signal in {Signal.ABOVE, Signal.BELOW}:
+            phase.outside += 1
+            phase.course.bins[-1].outside += 1
+
+    def _incident(self, item: Incident) -> None:
+        if item.key in self._incidents or len(self._incidents) < MAX_INCIDENTS:
+            self._incidents[item.key] = item
+        elif item.change == "opened":
+            self._more_incidents += 1
+
+    def _run_summary(self, rank: _Rank) -> RunSummary:
+        start = self._starts.get((rank.stream, rank.run))
+        tokens = rank.tokens / rank.token_cycles if rank.token_cycles else None
+        return RunSummary(
+            stream=rank.stream,
+            rank=rank.rank,
+            run=rank.run,
+            started=start.time if start else None,
+            settings=start.settings if start else {},
+            phases=tuple(rank.phases[name].summary(name) for name in sorted(rank.phases, key=_order)),
+            tokens_per_cycle=tokens,
+            economics=economics(
+                rank.cycle_s.quantile(0.5) if rank.cycle_s.count else None,
+                tokens,
+                self.baseline,
+                rank.batch.quantile(0.5) if rank.batch.count else None,
+            ),
+        )
+
+
+def _share(cycle: Cycle, phase: str) -> float | None:
+    """The share that the report gives or, where it gives a total only, what follows from it."""
+    share = cycle.shares.get(phase)
+    if share is not None or phase in LAST_PHASES:
+        return share
+    total = cycle.phases_s.get("total_cycle")
+    return cycle.phases_s[phase] / total if total else None
+
+
+def _order(phase: str) -> tuple[int, int]:
+    """In the order of a cycle: draft, verify, extend; others; the whole."""
+    if phase in FIRST_PHASES:
+        return 0, FIRST_PHASES.index(phase)
+    return (2, LAST_PHASES.index(phase)) if phase in LAST_PHASES else (1, 0)
