@@ -171,6 +171,7 @@ class Courier:
             again_s = self._fire(firing, unsent, ended, bodies, now_s)
             if again_s is not None or not ended:
                 return again_s
+            firing = []
         return self._end(firing, ended, bodies, now_s)
 
     def _fire(

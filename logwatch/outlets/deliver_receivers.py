@@ -102,7 +102,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program that gets the alert as JSON on standard input. No shell; killed with its children when late."""
+    """A program that gets the alert as JSON on standard input; killed with its children when late."""
 
     name: str
     argv: Sequence[str]

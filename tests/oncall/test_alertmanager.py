@@ -1,0 +1,146 @@
+"""Alerts through a real Alertmanager, which is killed and started again."""
+
+import json
+import shutil
+import subprocess
+import threading
+import time
+import urllib.request
+
+import pytest
+from oncall_kit import LINKS, ListOutbox, await_line, free_port, incident
+
+from logwatch.model import Moment
+from logwatch.outlets import deliver_courier
+from logwatch.outlets.deliver import Deliver
+from logwatch.outlets.deliver_receivers import Alertmanager
+
+
+class Alertmanagers:
+    """An Alertmanager process that can be killed and started again on the same port."""
+
+    def __init__(self, folder, webhook):
+        self.port, self.folder, self.process = free_port(), folder, None
+        (folder / "alertmanager.yml").write_text(
+            json.dumps(
+                {
+                    "route": {
+                        "receiver": "test",
+                        "group_by": ["..."],
+                        "group_wait": "0s",
+                        "group_interval": "1s",
+                    },
+                    "receivers": [
+                        {"name": "test", "webhook_configs": [{"url": webhook, "send_resolved": True}]}
+                    ],
+                }
+            )
+        )
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [
+                shutil.which("prometheus-alertmanager"),
+                f"--config.file={self.folder}/alertmanager.yml",
+                f"--storage.path={self.folder}/data",
+                f"--web.listen-address=127.0.0.1:{self.port}",
+                "--cluster.listen-address=",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        await_line(self.process.stderr, "Listening on")
+        # It blocks when nobody reads what it says.
+        self.reader = threading.Thread(target=self.process.stderr.read)
+        self.reader.start()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.reader.join()
+        self.process.stderr.close()
+
+    def alerts(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v2/alerts") as answer:
+            return json.load(answer)
+
+
+@pytest.fixture
+def alertmanager(tmp_path, http_receiver):
+    manager = Alertmanagers(tmp_path, http_receiver.url)
+    yield manager
+    if manager.process is not None:
+        manager.kill()
+
+
+def fresh(change="opened", **changes):
+    """An incident of just now: Alertmanager lives in the present."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%S")
+    resolved = Moment(90, at) if change == "resolved" else None
+    return incident(change, onset=Moment(41, "2026-02-11T08:15:02"), resolved=resolved, **changes)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Repetitions and backoff in tenths of a second."""
+    monkeypatch.setattr(deliver_courier, "RESEND_S", 0.2)
+    monkeypatch.setattr(deliver_courier, "SETTLE_S", 2.0)
+    monkeypatch.setattr(deliver_courier, "FIRST_BACKOFF_S", 0.1)
+    monkeypatch.setattr(deliver_courier, "LONGEST_BACKOFF_S", 0.3)
+
+
+@pytest.fixture
+def notices():
+    return []
+
+
+@pytest.fixture
+def deliver(alertmanager, quick, notices):
+    receiver = Alertmanager("am", f"http://127.0.0.1:{alertmanager.port}", 5.0)
+    made = Deliver([receiver], ListOutbox(), LINKS, lambda *_: None, notices.append)
+    made.start()
+    yield made
+    made.close()
+
+
+def test_alert_survives_the_death_of_alertmanager(alertmanager, deliver, http_receiver):
+    """Firing arrives; Alertmanager is killed and forgets it; started again it is told again; resolution arrives."""
+    alertmanager.start()
+    deliver.take(fresh())
+    deliver.take(fresh(rank="TP1"))
+    deliver.wake()
+    _, _, first = http_receiver.next()
+    assert first["status"] == "firing"
+    assert len(first["alerts"]) == 1
+    assert first["alerts"][0]["labels"]["alertname"] == "SpecVerifyOutOfBand"
+    assert first["alerts"][0]["annotations"]["ranks"] == "TP0, TP1"
+    alertmanager.kill()
+    alertmanager.start()
+    assert http_receiver.next()[2]["status"] == "firing"
+    deliver.take(fresh("resolved"))
+    deliver.take(fresh("resolved", rank="TP1"))
+    deliver.wake()
+    assert http_receiver.next()[2]["status"] == "resolved"
+
+
+def test_alert_that_came_and_went_while_alertmanager_was_dead(alertmanager, deliver, http_receiver, notices):
+    """Nothing is lost: when Alertmanager comes up it notifies of the alert, and then of its end."""
+    deliver.take(fresh())
+    deliver.take(fresh("resolved"))
+    deliver.wake()
+    alertmanager.start()
+    assert http_receiver.next()[2]["status"] == "firing"
+    assert http_receiver.next()[2]["status"] == "resolved"
+    assert [notice.kind for notice in notices] == ["sink_failed", "receiver_back"]
+
+
+def test_an_alert_has_its_onset_in_alertmanager(alertmanager, deliver, http_receiver):
+    """What Alertmanager lists starts at the onset, long before it was sent."""
+    alertmanager.start()
+    deliver.take(fresh())
+    deliver.wake()
+    http_receiver.next()
+    (alert,) = alertmanager.alerts()
+    onset = time.mktime(time.strptime("2026-02-11 08:15:02", "%Y-%m-%d %H:%M:%S"))
+    assert alert["startsAt"] == time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(onset))
+    assert alert["status"]["state"] == "active"
