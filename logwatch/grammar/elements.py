@@ -1,0 +1,147 @@
+"""Level 1: AST to pyparsing elements: to say what was expected where, and to draw railroad diagrams.
+
+Slow (some thousand lines a second), so only lines that failed in the fused form come here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyparsing as pp
+
+from logwatch.grammar.ast import Blank, Choice, Field, Gap, Literal, Option, Pairs, Pattern
+from logwatch.grammar.chars import Head, heads
+from logwatch.grammar.expression import AT_END, escaped, field_parts, follows, starts_of
+from logwatch.grammar.kinds import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Watch = Callable[[int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What was expected at a position (from 0) of a text."""
+
+    position: int
+    what: str
+
+
+def expectation(pattern: Pattern, text: str) -> Expectation:
+    """Why a text is none of this pattern's: the furthest place that was reached, and what would have fitted there."""
+    element, trace = _traced(pattern)
+    trace.clear()
+    try:
+        element.parse_string(text, parse_all=False)
+    except pp.ParseBaseException:
+        pass
+    position = max(trace, default=0)
+    return Expectation(position, _joined(trace.get(position, ["nothing more"])))
+
+
+def _joined(names: list[str]) -> str:
+    unique = list(dict.fromkeys(names))[:4]
+    return unique[0] if len(unique) == 1 else ", ".join(unique[:-1]) + " or " + unique[-1]
+
+
+@lru_cache(maxsize=256)
+def _traced(pattern: Pattern) -> tuple[pp.ParserElement, dict[int, list[str]]]:
+    """The pattern's elements, and where they note what they missed: position to names."""
+    trace: dict[int, list[str]] = {}
+
+    def watch(position: int, name: str) -> None:
+        trace.setdefault(position, []).append(name)
+
+    end = _leaf(pp.Regex("$"), "the end of the line", watch)
+    return _exact(_sequence(pattern, AT_END, watch) + end), trace
+
+
+def diagram_element(pattern: Pattern) -> pp.ParserElement:
+    """The pattern as elements with speaking names, for a railroad diagram."""
+    return _sequence(pattern, AT_END, None)
+
+
+def _sequence(pattern: Pattern, after: tuple[Head, ...], watch: Watch | None) -> pp.ParserElement:
+    elements: list[pp.ParserElement] = []
+    for index, node in enumerate(pattern):
+        rest = pattern[index + 1 :]
+        behind = heads(rest, starts_of, after)
+        match node:
+            case Literal(text=text):
+                elements.append(_leaf(pp.Literal(text), f"`{text}`", watch))
+            case Blank():
+                elements.append(_leaf(pp.Regex(r"[ \t]+"), "a blank", watch))
+            case Field():
+                elements.extend(_field(node, rest, after, watch))
+            case Option(body=body):
+                elements.append(_exact(pp.Opt(_sequence(body, behind, watch))))
+            case Choice(branches=branches):
+                elements.append(_exact(pp.MatchFirst([_sequence(b, behind, watch) for b in branches])))
+            case Gap():
+                elements.append(_exact(_gap(rest)))
+            case Pairs():
+                elements.append(_pairs(node, watch))
+    return elements[0] if len(elements) == 1 else _exact(pp.And(elements))
+
+
+def _exact(element: pp.ParserElement) -> pp.ParserElement:
+    return element.leave_whitespace(recursive=False).parse_with_tabs()
+
+
+def _leaf(element: pp.ParserElement, name: str, watch: Watch | None) -> pp.ParserElement:
+    element = _exact(element.set_name(name))
+    if watch is not None:
+
+        def failed(_text: str, at: int, _element: pp.ParserElement, _error: Exception) -> None:
+            watch(at, name)
+
+        element.set_fail_action(failed)
+    return element
+
+
+def _field(
+    field: Field, rest: Pattern, after: tuple[Head, ...], watch: Watch | None
+) -> list[pp.ParserElement]:
+    kind = KINDS[field.kind]
+    value, units = field_parts(field, follows(rest, after))
+    elements: list[pp.ParserElement] = []
+    if kind.padded and field.padded:
+        elements.append(_exact(pp.Regex(r"[ \t]*").set_name("blanks")))
+    noun = kind.noun if watch is not None or field.name is None else f"{field.name}: {kind.noun}"
+    elements.append(_leaf(pp.Regex(value), noun, watch))
+    if units:
+        elements.append(_exact(pp.Regex(r"[ \t]*").set_name("blanks")))
+        elements.append(_leaf(pp.Regex(units), "a unit of time", watch))
+    return elements
+
+
+def _gap(rest: Pattern) -> pp.ParserElement:
+    target = rest[0]
+    if isinstance(target, Choice):
+        texts = [_literal_regex(branch) for branch in target.branches]
+        return pp.SkipTo(pp.Regex("|".join(texts))).set_name("anything")
+    literals = []
+    for node in rest:
+        if not isinstance(node, (Literal, Blank)):
+            break
+        literals.append(node)
+    return pp.SkipTo(pp.Regex(_literal_regex(tuple(literals)))).set_name("anything")
+
+
+def _literal_regex(pattern: Pattern) -> str:
+    return "".join(escaped(node.text) if isinstance(node, Literal) else "[ \\t]+" for node in pattern)
+
+
+def _pairs(node: Pairs, watch: Watch | None) -> pp.ParserElement:
+    if watch is not None:
+        # Lists are explained item by item elsewhere: here only that one begins.
+        return _leaf(pp.Regex(r"[^ \t\[,].*"), "a list of `key: value`", watch)
+    choices: list[Any] = []
+    for pair in node.pairs:
+        keys = pp.MatchFirst([pp.Literal(key) for key in pair.keys]) if len(pair.keys) > 1 else pp.Literal(pair.keys[0])
+        choices.append(keys + pp.Literal(":") + _sequence(pair.value, AT_END, None))
+    other = pp.Regex(r"[^:,]+:[^,]*").set_name("any other key: value")
+    return pp.OneOrMore(pp.MatchFirst([*choices, other]) + pp.Opt(pp.Literal(",")))

@@ -1,0 +1,199 @@
+"""Level 1: finds and reads grammar files: configured directories, then the packaged ones."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from logwatch.errors import GrammarError, Problem
+from logwatch.grammar.ast import Grammar, Pair, Pattern, Rule, Source
+from logwatch.grammar.check import PatternProblem, check, nearest
+from logwatch.grammar.notation import NotationError, parse
+from logwatch.grammar.places import Places
+from logwatch.resources import folder
+
+RECORD_KEYS = ("kind", "anchor", "claim", "pattern", "pairs", "set", "whole")
+FILE_KEYS = ("name", "about", "ignore", "record")
+LARGEST_FILE = 1_000_000
+MOST_RULES = 500
+
+
+def load_grammars(directories: Sequence[Path] = ()) -> tuple[Grammar, ...]:
+    """Read all grammars: those of the configured directories first, then the packaged ones.
+
+    A configured grammar takes the place of a packaged one of the same name.
+
+    Raises:
+        GrammarError: With every problem of every file.
+    """
+    problems: list[Problem] = []
+    grammars: dict[str, Grammar] = {}
+    for directory in [*directories, folder("grammars")]:
+        if not directory.is_dir():
+            problems.append(Problem(str(directory), "No such directory of grammars", "put *.toml files there"))
+            continue
+        for path in sorted(directory.glob("*.toml")):
+            try:
+                grammar = read_grammar(path)
+            except GrammarError as error:
+                problems.extend(error.problems)
+            else:
+                grammars.setdefault(grammar.name, grammar)
+    if problems:
+        raise GrammarError(*problems)
+    return tuple(grammars.values())
+
+
+def read_grammar(path: Path) -> Grammar:
+    """Read and check one grammar file.
+
+    Raises:
+        GrammarError: With every problem of the file.
+    """
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise GrammarError(Problem(str(path), f"A grammar file has at most {LARGEST_FILE} bytes"))
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise GrammarError(Problem(str(path), f"Cannot be read: {error.strerror}")) from error
+    except UnicodeDecodeError as error:
+        raise GrammarError(Problem(str(path), "Is not UTF-8", f"byte {error.start}")) from error
+    return parse_grammar(text, str(path))
+
+
+def parse_grammar(text: str, path: str) -> Grammar:
+    """Read and check a grammar file's text; `path` is for messages and the default name.
+
+    Raises:
+        GrammarError: With every problem of the file.
+    """
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise GrammarError(_toml_problem(error, path)) from None
+    reading = _File(text, path)
+    grammar = reading.grammar(table)
+    if not reading.problems:
+        reading.problems.extend(check(grammar))
+    if reading.problems:
+        raise GrammarError(*reading.problems)
+    return grammar
+
+
+def _toml_problem(error: tomllib.TOMLDecodeError, path: str) -> Problem:
+    what, _, place = str(error).rpartition(" (at ")
+    numbers = [word.strip(",)") for word in place.split() if word.strip(",)").isdigit()]
+    return Problem(":".join([path, *numbers]), f"Is not TOML: {what or error}")
+
+
+class _File:
+    """One file on its way to a `Grammar`: collects problems instead of stopping at the first."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self.path = path
+        self.places = Places(text, path)
+        self.problems: list[Problem] = []
+
+    def grammar(self, table: Mapping[str, Any]) -> Grammar:
+        self._known(table, FILE_KEYS, ())
+        name = self._text(table, "name", (), Path(self.path).stem)
+        ignore = table.get("ignore", [])
+        if not isinstance(ignore, list) or not all(isinstance(text, str) and len(text) >= 3 for text in ignore):
+            self._complain(("ignore",), "`ignore` is a list of texts of three characters or more")
+            ignore = []
+        records = table.get("record", {})
+        if not isinstance(records, dict) or not records:
+            self._complain((), "A grammar needs at least one table [record.NAME]")
+            records = {}
+        if len(records) > MOST_RULES:
+            self._complain(("record",), f"A grammar has at most {MOST_RULES} records")
+            records = {}
+        rules = [self._rule(key, value) for key, value in records.items()]
+        about = self._text(table, "about", (), "")
+        return Grammar(name, self.path, tuple(rule for rule in rules if rule), tuple(ignore), about)
+
+    def _rule(self, name: str, table: Any) -> Rule | None:
+        place = ("record", name)
+        if not isinstance(table, dict):
+            self._complain(place, f"[record.{name}] is a table")
+            return None
+        before = len(self.problems)
+        self._known(table, RECORD_KEYS, place)
+        sources: dict[str, Source] = {}
+        pairs = self._pairs(table.get("pairs", {}), place, sources)
+        pattern = self._pattern(table, "pattern", place, sources, pairs)
+        anchor = self._text(table, "anchor", place)
+        claim = self._claim(table, place, sources, anchor, pattern)
+        if anchor:
+            sources["anchor"] = self.places.source((*place, "anchor"), anchor)
+        constants = table.get("set", {})
+        if not isinstance(constants, dict) or not all(isinstance(value, str) for value in constants.values()):
+            self._complain((*place, "set"), "`set` is a table of texts, for example { event = \"ready\" }")
+        whole = self._text(table, "whole", place, "") or None
+        if len(self.problems) > before or pattern is None:
+            return None
+        kind = self._text(table, "kind", place, name)
+        return Rule(name, kind, anchor, pattern, claim, whole, constants, sources)
+
+    def _claim(
+        self, table: Mapping[str, Any], place: tuple[str, ...], sources: dict[str, Source], anchor: str,
+        pattern: Pattern | None,
+    ) -> Pattern | None:
+        """What the file says, or the anchor where the pattern begins with it."""
+        if "claim" in table:
+            return self._pattern(table, "claim", place, sources, ())
+        start = sources["pattern"].text if "pattern" in sources else ""
+        if pattern is not None and anchor.strip() and start.startswith(anchor.rstrip()):
+            try:
+                return parse(anchor.rstrip())
+            except NotationError:
+                return None
+        return None
+
+    def _pairs(self, table: Any, place: tuple[str, ...], sources: dict[str, Source]) -> tuple[Pair, ...]:
+        if not isinstance(table, dict):
+            self._complain((*place, "pairs"), "`pairs` is a table: \"key\" = \"{field:kind}\"")
+            return ()
+        pairs = []
+        for keys in table:
+            value = self._pattern(table, keys, (*place, "pairs"), sources, ())
+            if value is not None:
+                spellings = tuple(key.strip() for key in keys.split(" | "))
+                pairs.append(Pair(spellings, value, keys))
+        return tuple(pairs)
+
+    def _pattern(
+        self, table: Mapping[str, Any], key: str, place: tuple[str, ...], sources: dict[str, Source],
+        pairs: tuple[Pair, ...],
+    ) -> Pattern | None:
+        text = self._text(table, key, place)
+        if not text:
+            return None
+        source = self.places.source((*place, key), text)
+        sources[key] = source
+        try:
+            pattern = parse(text, pairs)
+        except NotationError as error:
+            self.problems.append(PatternProblem.at(source, error.position, error.what))
+            return None
+        return pattern
+
+    def _text(self, table: Mapping[str, Any], key: str, place: tuple[str, ...], default: str | None = None) -> str:
+        value = table.get(key, default)
+        if value is None:
+            self._complain(place, f"`{key}` is missing")
+        elif not isinstance(value, str) or (value == "" and default is None):
+            self._complain((*place, key), f"`{key}` is a text" + ("" if value else " that is not empty"))
+        else:
+            return value
+        return ""
+
+    def _known(self, table: Mapping[str, Any], known: Sequence[str], place: tuple[str, ...]) -> None:
+        for key in table:
+            if key not in known:
+                self._complain((*place, key), f"`{key}` is not known here", nearest(key, known))
+
+    def _complain(self, place: tuple[str, ...], what: str, hint: str = "") -> None:
+        self.problems.append(Problem(self.places.where(place), what, hint))
