@@ -5,19 +5,11 @@ from __future__ import annotations
 import math
 import re
 
-SECONDS = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-    "w": 604800.0,
-}
+SMALL = {"ns": -9, "us": -6, "µs": -6, "ms": -3}
+"""Power of ten of each unit below the second."""
+LARGE = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([a-zµ]+)")
+_WRITTEN = {"d": 86400.0, "h": 3600.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
 def parse_duration(text: str) -> float:
@@ -27,11 +19,11 @@ def parse_duration(text: str) -> float:
         ValueError: Not a number and a known unit.
     """
     match = _DURATION.fullmatch(text.strip())
-    if match is None or match[2] not in SECONDS:
-        raise ValueError(f"{text!r} is not a duration; write a number and a unit, such as 19ms, 30s or 7d")
-    # Divide where the unit is a fraction: 20.5 / 1000 is the float 0.0205, 20.5 * 1e-3 may not be.
-    factor = SECONDS[match[2]]
-    return float(match[1]) / round(1 / factor) if factor < 1 else float(match[1]) * factor
+    if match is not None and match[2] in SMALL:
+        return float(f"{match[1]}e{SMALL[match[2]]}")  # as text, so that 20.5ms is the float 0.0205
+    if match is not None and match[2] in LARGE:
+        return float(match[1]) * LARGE[match[2]]
+    raise ValueError(f"{text!r} is not a duration; write a number and a unit, such as 19ms, 30s or 7d")
 
 
 def milliseconds(seconds: float) -> str:
@@ -40,16 +32,19 @@ def milliseconds(seconds: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Duration that `parse_duration` reads back exactly, in the largest unit that stays short: `"20.5ms"`."""
-    if seconds == 0:
-        return "0s"
+    """Duration that `parse_duration` reads back to nine digits, in the largest short unit: `"20.5ms"`.
+
+    Raises:
+        ValueError: Negative or not finite.
+    """
     if not math.isfinite(seconds) or seconds < 0:
         raise ValueError(f"{seconds!r} is not a duration")
-    for unit in ("d", "h", "s", "ms"):
-        count = seconds / SECONDS[unit]
-        if count >= 1 and float(f"{count:.9g}") == count and len(f"{count:.9g}") <= 6:
+    counts = {unit: seconds / size for unit, size in _WRITTEN.items() if seconds >= size}
+    for unit, count in counts.items():
+        if count == round(count, 4) and count < 1e5:
             return f"{count:.9g}{unit}"
-    return f"{seconds * 1000:.9g}ms" if seconds >= 1e-6 else f"{seconds * 1e9:.9g}ns"
+    unit = next((unit for unit in counts if unit not in {"d", "h"}), None)
+    return f"{counts[unit]:.9g}{unit}" if unit else "0s"
 
 
 def format_bytes(count: float) -> str:
