@@ -1,0 +1,209 @@
+"""Level 3: old samples as OpenMetrics text, for `promtool tsdb create-blocks-from openmetrics`.
+
+Names, labels and units are those of `/metrics` (contract, section 8), so that a dashboard shows last month
+beside today. A log without dates has no place on a time axis: such samples are left out and counted. Several
+reports of one second are set a millisecond apart, because a series has one value an instant; where a log's
+clock went back, what lies before the newest sample is left out and counted.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from logwatch.errors import Problem, SourceError
+from logwatch.judging.economics import economics_of
+from logwatch.model import Change, Incident, Record
+from logwatch.outlets.report.samples import Sample, Samples, utc_seconds
+
+if TYPE_CHECKING:
+    from logwatch.model import Item
+
+STEP_S = 0.001
+"""Between two samples that the log dates alike."""
+
+BACK_S = 1.0
+"""How far behind the newest sample a clock may be to count as the same moment."""
+
+FAMILIES = {
+    "logwatch_phase_seconds": ("gauge", "Seconds a cycle spends in the phase, from the log's reports."),
+    "logwatch_band_low_seconds": ("gauge", "Lower edge of the phase's band."),
+    "logwatch_band_high_seconds": ("gauge", "Upper edge of the phase's band."),
+    "logwatch_phase_in_band": ("gauge", "1 while the phase is within its band."),
+    "logwatch_cycle_phase_seconds": ("counter", "Seconds spent in the phase by all cycles reported."),
+    "logwatch_cycles": ("counter", "Cycles reported."),
+    "logwatch_tokens_per_cycle": ("gauge", "Tokens per cycle, bonus token counted."),
+    "logwatch_estimated_tokens_per_second": ("gauge", "Tokens per cycle over the cycle's seconds."),
+    "logwatch_breakeven_tokens_per_cycle": (
+        "gauge",
+        "Tokens per cycle at which speculation equals the baseline.",
+    ),
+    "logwatch_speculation_speedup_ratio": ("gauge", "Tokens per cycle over break-even."),
+    "logwatch_running_requests": ("gauge", "Running requests, from decode lines."),
+    "logwatch_generation_tokens_per_second": ("gauge", "Generated tokens per second, from decode lines."),
+    "logwatch_incident_open": ("gauge", "1 while an incident of the kind is open."),
+}
+"""Type and help by family; counters' samples end with `_total`."""
+
+Key = tuple[str, str]  # family, labels
+
+
+class OpenMetricsSink:
+    """Sink that writes samples to `path`, in constant memory; the file appears whole, at `close`.
+
+    Args:
+        baseline_tokens_per_second: Throughput without speculation, or None.
+
+    Attributes:
+        undated: Samples left out because the log does not date them.
+        late: Samples left out because the log's clock went back.
+
+    Raises:
+        SourceError: The file's directory cannot be written.
+    """
+
+    def __init__(self, path: Path, baseline_tokens_per_second: float | None = None) -> None:
+        self.path = path
+        self.baseline = baseline_tokens_per_second
+        self.undated = 0
+        self.late = 0
+        self._samples = Samples()
+        self._files: dict[str, TextIO] = {}
+        self._last: dict[Key, float] = {}
+        self._sums: dict[Key, float] = {}
+        self._open: dict[tuple[str, str], set[str]] = {}
+        self._stream = ""
+        try:
+            self._folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        except OSError as error:
+            raise SourceError(
+                Problem(str(path), f"cannot be written: {error.strerror}", "check the directory")
+            ) from None
+
+    def started(self, stream: str) -> None:
+        """Records name no stream: the ones that follow are of this one."""
+        self._stream = stream
+
+    def take(self, item: Item) -> None:
+        """Take one item."""
+        for sample in self._samples.feed(item):
+            self._sample(sample)
+        if isinstance(item, Record):
+            if item.kind == "decode":
+                self._decode(item)
+        elif isinstance(item, Incident):
+            self._incident(item)
+
+    def close(self) -> None:
+        """Put the families one after the other, which the format demands."""
+        for sample in self._samples.flush():
+            self._sample(sample)
+        whole = self._folder / "whole"
+        with whole.open("wb") as out:
+            for family, (kind, words) in FAMILIES.items():
+                if family in self._files:
+                    self._files[family].close()
+                    out.write(f"# TYPE {family} {kind}\n# HELP {family} {words}\n".encode())
+                    with (self._folder / family).open("rb") as lines:
+                        shutil.copyfileobj(lines, out)
+            out.write(b"# EOF\n")
+        whole.replace(self.path)
+        shutil.rmtree(self._folder)
+
+    def discard(self) -> None:
+        """Leave nothing behind: the replay failed."""
+        for file in self._files.values():
+            file.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _sample(self, sample: Sample) -> None:
+        cycle = sample.cycle
+        now = utc_seconds(cycle.time)
+        if now is None:
+            self.undated += 1
+            return
+        who = _labels(stream=cycle.stream, rank=cycle.rank or "")
+        if not self._put("logwatch_cycles", who, now, self._sum("logwatch_cycles", who, cycle.cycles)):
+            return
+        for phase, value in cycle.phases_s.items():
+            labels = _labels(stream=cycle.stream, rank=cycle.rank or "", phase=phase)
+            self._put("logwatch_phase_seconds", labels, now, value)
+            total = self._sum("logwatch_cycle_phase_seconds", labels, value * cycle.cycles)
+            self._put("logwatch_cycle_phase_seconds", labels, now, total)
+            judged = sample.judged.get(phase)
+            if judged is not None:
+                self._put("logwatch_band_low_seconds", labels, now, judged.limits.low)
+                self._put("logwatch_band_high_seconds", labels, now, judged.limits.high)
+                self._put("logwatch_phase_in_band", labels, now, int(bool(sample.in_band(phase))))
+        economics = economics_of(cycle, self.baseline)
+        for family, figure in (
+            ("logwatch_tokens_per_cycle", cycle.tokens_per_cycle),
+            ("logwatch_estimated_tokens_per_second", economics.estimated_tokens_per_second),
+            ("logwatch_breakeven_tokens_per_cycle", economics.breakeven_tokens_per_cycle),
+            ("logwatch_speculation_speedup_ratio", economics.speedup),
+        ):
+            if figure is not None:
+                self._put(family, who, now, figure)
+
+    def _decode(self, record: Record) -> None:
+        now = utc_seconds(record.time)
+        if now is None:
+            return
+        labels = _labels(stream=self._stream, rank=record.rank or "")
+        for family, name in (
+            ("logwatch_running_requests", "running_requests"),
+            ("logwatch_generation_tokens_per_second", "generation_tokens_per_second"),
+        ):
+            value = record.fields.get(name)
+            if isinstance(value, int | float):
+                self._put(family, labels, now, value)
+
+    def _incident(self, incident: Incident) -> None:
+        moment = incident.resolved if incident.change is Change.RESOLVED else incident.noticed
+        now = utc_seconds(moment.time if moment else None)
+        if now is None:
+            return
+        labels = _labels(stream=incident.stream, rank=incident.rank or "", kind=incident.kind)
+        open_ = self._open.setdefault(("logwatch_incident_open", labels), set())
+        if incident.change is Change.RESOLVED:
+            open_.discard(incident.key)
+        else:
+            open_.add(incident.key)
+        self._put("logwatch_incident_open", labels, now, int(bool(open_)))
+
+    def _sum(self, family: str, labels: str, more: float) -> float:
+        key = family, labels
+        self._sums[key] = self._sums.get(key, 0) + more
+        return self._sums[key]
+
+    def _put(self, family: str, labels: str, now: float, value: float) -> bool:
+        key = family, labels
+        last = self._last.get(key)
+        if last is not None and now <= last:
+            if now < last - BACK_S:
+                self.late += 1
+                return False
+            now = last + STEP_S
+        self._last[key] = now
+        file = self._files.get(family)
+        if file is None:
+            file = self._files[family] = (self._folder / family).open("w", encoding="utf-8")
+        name = f"{family}_total" if FAMILIES[family][0] == "counter" else family
+        file.write(f"{name}{labels} {value!r} {now:.3f}\n")
+        return True
+
+
+def _labels(**labels: str) -> str:
+    """Labels as the format writes them.
+
+    >>> _labels(stream='a"b', phase="x")
+    '{stream="a\\\\"b",phase="x"}'
+    """
+    pairs = (f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    return f"{{{','.join(pairs)}}}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

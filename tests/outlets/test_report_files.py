@@ -1,0 +1,188 @@
+"""Parquet and OpenMetrics: what a replay writes for other programs, read back by those programs."""
+
+import json
+import socket
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from contextlib import contextmanager
+
+import polars as pl
+import pytest
+from outlet_items import cycle, decode, incident, judgement, run_started
+
+from logwatch.errors import SourceError
+from logwatch.model import Change
+from logwatch.outlets.report.as_openmetrics import OpenMetricsSink
+from logwatch.outlets.report.as_parquet import SCHEMA, ParquetSink
+
+
+@pytest.fixture
+def utc(monkeypatch):
+    """A machine whose clock shows UTC."""
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def feed(sink, *items):
+    for item in items:
+        sink.take(item)
+    sink.close()
+
+
+def minutes(count, verify_s=0.01914, *, start=0, **changed):
+    """Cycles a minute apart, each with its judgement."""
+    for minute in range(start, start + count):
+        of = cycle(verify_s, line=minute + 1, time=f"2026-02-11T08:{minute:02}:00", **changed)
+        yield of
+        yield judgement(of)
+
+
+def test_parquet_has_a_row_a_phase_with_units_in_the_names(tmp_path, utc):
+    """Each phase of each report is a row: its seconds, its conditions and what its band said."""
+    path = tmp_path / "samples.parquet"
+    feed(ParquetSink(path), *minutes(2), *minutes(1, 0.02895, start=2, rank=None))
+    frame = pl.read_parquet(path)
+    assert frame.schema == pl.Schema(SCHEMA)
+    assert frame.height == 9
+    assert frame.filter(pl.col("phase") == "target_verify").select(
+        "rank", "line", "seconds_per_cycle", "share_ratio", "in_band", "band_high_seconds", "num_steps"
+    ).rows() == [
+        ("TP0", 1, 0.01914, 0.95, True, 0.021, 2),
+        ("TP0", 2, 0.01914, 0.95, True, 0.021, 2),
+        (None, 3, 0.02895, 0.95, False, 0.021, 2),
+    ]
+    assert str(frame["time"][0]) == "2026-02-11 08:00:00+00:00"
+    assert frame["in_band"][0] is None
+    assert [entry.name for entry in tmp_path.iterdir()] == ["samples.parquet"]
+
+
+def test_parquet_of_nothing_is_a_file_with_columns(tmp_path):
+    """A replay without samples leaves an empty table, not a missing file."""
+    feed(ParquetSink(tmp_path / "none.parquet"))
+    assert pl.read_parquet(tmp_path / "none.parquet").shape == (0, len(SCHEMA))
+
+
+def test_parquet_survives_many_parts(tmp_path, monkeypatch):
+    """What is written down in parts comes back in order."""
+    monkeypatch.setattr("logwatch.outlets.report.as_parquet.ROWS", 7)
+    feed(ParquetSink(tmp_path / "p"), *minutes(50))
+    lines = pl.read_parquet(tmp_path / "p").filter(pl.col("phase") == "target_verify")["line"]
+    assert lines.to_list() == list(range(1, 51))
+
+
+@pytest.mark.parametrize("sink", [ParquetSink, OpenMetricsSink])
+def test_a_directory_that_cannot_be_written_is_named(sink, tmp_path):
+    """The user hears of it before an hour of reading."""
+    with pytest.raises(
+        SourceError, match=r"cannot be written: No such file or directory; check the directory"
+    ):
+        sink(tmp_path / "missing" / "file")
+
+
+@pytest.mark.parametrize("sink", [ParquetSink, OpenMetricsSink])
+def test_a_failed_replay_leaves_nothing(sink, tmp_path):
+    """Neither half a file nor its parts stay behind."""
+    out = sink(tmp_path / "out")
+    for item in minutes(2):
+        out.take(item)
+    out.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_openmetrics_text_is_what_the_format_demands(tmp_path, utc):
+    """Families are whole, reports of one second are a millisecond apart, and what has no date is counted."""
+    sink = OpenMetricsSink(tmp_path / "o.om", 82.2)
+    sink.started('no"de\\7.log')
+    first, same = cycle(line=1, cycles=100), cycle(0.0195, line=9, cycles=50)
+    undated, late = cycle(line=11, time=None), cycle(line=12, time="2026-02-11T07:00:00")
+    feed(
+        sink,
+        run_started(),
+        decode(running_requests=1),
+        first,
+        judgement(first),
+        same,
+        judgement(same),
+        undated,
+        late,
+    )
+    text = (tmp_path / "o.om").read_text()
+    assert (sink.undated, sink.late) == (1, 1)
+    assert text.endswith("\n# EOF\n")
+    families = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(families) == len(set(families))
+    verify = '{stream="node7.log",rank="TP0",phase="target_verify"}'
+    assert f"logwatch_phase_seconds{verify} 0.01914 1770797702.000\n" in text
+    assert f"logwatch_phase_seconds{verify} 0.0195 1770797702.001\n" in text
+    assert 'logwatch_cycles_total{stream="node7.log",rank="TP0"} 150 1770797702.001\n' in text
+    assert r'logwatch_running_requests{stream="no\"de\\7.log",rank="TP0"} 1' in text
+
+
+@contextmanager
+def prometheus(data, tmp_path):
+    """A real Prometheus over the blocks; gives a function that asks it."""
+    config = tmp_path / "prometheus.yml"
+    config.write_text("scrape_configs: []\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [
+        "prometheus", f"--config.file={config}", f"--storage.tsdb.path={data}",
+        "--storage.tsdb.retention.time=100y", f"--web.listen-address=127.0.0.1:{port}", "--log.level=error",
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+
+        def ask(query, at):
+            given = urllib.parse.urlencode({"query": query, "time": at})
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{port}/api/v1/query?{given}", timeout=10
+            ) as answer:
+                return json.load(answer)["data"]["result"]
+
+        try:
+            deadline = time.monotonic() + 30
+            while True:
+                try:
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=5).close()
+                    break
+                except OSError:
+                    assert time.monotonic() < deadline
+                    assert server.poll() is None
+                    with socket.socket() as pause:  # nothing announces readiness: ask again in a moment
+                        pause.settimeout(0.1)
+                        pause.connect_ex(("127.0.0.1", port))
+            yield ask
+        finally:
+            server.terminate()
+
+
+def test_prometheus_loads_and_answers(tmp_path):
+    """Promtool makes blocks of the file, and a Prometheus over them shows last month's regression."""
+    out = tmp_path / "o.om"
+    sink = OpenMetricsSink(out, 82.2)
+    sink.started("node7.log")
+    opened = incident(noticed=incident().noticed)
+    feed(sink, *minutes(30), *minutes(30, 0.02895, start=30), opened, incident(Change.RESOLVED))
+    data = tmp_path / "data"
+    made = subprocess.run(
+        ["promtool", "tsdb", "create-blocks-from", "openmetrics", out, data],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    noon = time.mktime((2026, 2, 11, 8, 59, 30, 0, 0, -1))
+    with prometheus(data, tmp_path) as ask:
+        verify = '{phase="target_verify",stream="node7.log",rank="TP0"}'
+        (value,) = ask(f"max_over_time(logwatch_phase_seconds{verify}[1h])", noon)
+        assert value["value"][1] == "0.02895"
+        rate = "rate(logwatch_cycle_phase_seconds_total{phase='target_verify'}[20m])"
+        (mean,) = ask(f"{rate} / ignoring(phase) rate(logwatch_cycles_total[20m])", noon)
+        assert float(mean["value"][1]) == pytest.approx(0.02895)
+        (in_band,) = ask(f"avg_over_time(logwatch_phase_in_band{verify}[1h])", noon)
+        assert float(in_band["value"][1]) == pytest.approx(0.5)
+        (speedup,) = ask("logwatch_speculation_speedup_ratio", noon)
+        assert float(speedup["value"][1]) < 1
