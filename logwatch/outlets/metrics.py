@@ -20,7 +20,7 @@ from logwatch.judging.bands import DEFAULT_BAND, Band
 from logwatch.model import Item, Notice
 from logwatch.outlets.metrics_books import Books
 from logwatch.outlets.metrics_families import Facts, Writer, empty_families
-from logwatch.outlets.metrics_memory import MetricsMemory
+from logwatch.outlets.metrics_memory import MetricsMemory, StreamMemory
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -152,7 +152,23 @@ class Metrics:
             self._books.forget(set(gone))
             return gone
 
-    # Scrapes.
+    # Scrapes and pages.
+
+    def sources(self) -> dict[str, StreamMemory]:
+        """A copy of what is known of each stream, without what is known of its phases."""
+        with self._lock:
+            return {
+                name: replace(
+                    stream,
+                    lines=dict(stream.lines),
+                    ranks={tags: replace(rank, phases={}) for tags, rank in stream.ranks.items()},
+                )
+                for name, stream in self.memory.streams.items()
+            }
+
+    def reload_successful(self) -> bool:
+        """Whether the last load of the configuration succeeded."""
+        return self._facts.reload_successful
 
     def collect(self) -> Iterable[Metric]:
         """All families with their samples, of one instant."""

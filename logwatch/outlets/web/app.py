@@ -1,0 +1,208 @@
+"""Level 3: the HTTP interface: metrics, health, JSON and the status page, as one starlette app.
+
+Everything answers GET only, but for `/-/reload`, which is off unless asked for. Pages carry a Content
+Security Policy that allows nothing but our own style sheet, script and event stream.
+"""
+
+from __future__ import annotations
+
+import gzip
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client.exposition import choose_encoder
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from logwatch.outlets.metrics import Metrics, build_registry
+from logwatch.outlets.web.api import (
+    INCIDENT_FILTERS,
+    SAMPLE_FILTERS,
+    BadQueryError,
+    History,
+    Rings,
+    incidents_json,
+    parse_query,
+    samples_json,
+    status_json,
+)
+from logwatch.outlets.web.board import Board
+from logwatch.outlets.web.sentence import summarize
+
+GZIP_FROM_BYTES = 1024
+MAX_NAMES = 100
+
+SECURITY_HEADERS = {
+    b"content-security-policy": (
+        b"default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"deny",
+    b"referrer-policy": b"no-referrer",
+    b"cache-control": b"no-store",
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    """What the HTTP interface shows and may do.
+
+    Attributes:
+        history: Where older samples and incidents are found; else those of the board are all.
+        ready: Whether sources are opened and state is recovered.
+        healthy: Whether the daemon makes progress.
+        reload: Loads the configuration again; gives what is wrong with it, or an empty text. None: forbidden.
+        runbook_url: Where the runbooks lie; else our own copies are linked.
+        clock: Unix time, seconds.
+    """
+
+    metrics: Metrics
+    board: Board
+    history: History | None = None
+    ready: Callable[[], bool] = lambda: True
+    healthy: Callable[[], bool] = lambda: True
+    reload: Callable[[], str] | None = None
+    runbook_url: str | None = None
+    clock: Callable[[], float] = time.time
+
+
+def build_app(site: Site, guards: tuple[Middleware, ...] = ()) -> Starlette:
+    """The app of a site; `guards` (authentication, say) stand before every page."""
+    pages = _Pages(site)
+    app = Starlette(
+        routes=[
+            Route("/metrics", pages.metrics),
+            Route("/-/healthy", pages.healthy),
+            Route("/-/ready", pages.ready),
+            Route("/-/reload", pages.reload, methods=["POST"]),
+            Route("/api/v1/status", pages.status),
+            Route("/api/v1/samples", pages.samples),
+            Route("/api/v1/incidents", pages.incidents),
+        ],
+        middleware=[Middleware(SecurityHeaders), *guards],
+        exception_handlers={HTTPException: _http_error, BadQueryError: _bad_query},  # type: ignore[dict-item]  # starlette types handlers by the base exception
+    )
+    app.state.stopping = threading.Event()
+    return app
+
+
+class SecurityHeaders:
+    """Sets headers that every answer carries, unless it or the web configuration has its own."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and complete the headers of the answer."""
+
+        async def complete(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name.lower() for name, _ in message["headers"]}
+                message["headers"] += [
+                    (name, value) for name, value in SECURITY_HEADERS.items() if name not in present
+                ]
+            await send(message)
+
+        await self._app(scope, receive, complete)
+
+
+class _Pages:
+    """The endpoints, bound to their site."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._registry = build_registry(site.metrics)
+        self._history = site.history or Rings(site.board)
+
+    async def metrics(self, request: Request) -> Response:
+        """Prometheus' text or OpenMetrics, as the scraper accepts; only the series of `name[]` if given."""
+        names = request.query_params.getlist("name[]")[:MAX_NAMES]
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        registry = self._registry.restricted_registry(names) if names else self._registry
+        body = await run_in_threadpool(encode, registry)
+        return _maybe_gzip(request, Response(body, media_type=None, headers={"content-type": content_type}))
+
+    async def healthy(self, _request: Request) -> Response:
+        """200 while the daemon makes progress."""
+        if self._site.healthy():
+            return PlainTextResponse("logwatch is healthy.\n")
+        return PlainTextResponse("logwatch makes no progress.\n", 503)
+
+    async def ready(self, _request: Request) -> Response:
+        """200 once sources are opened and state is recovered."""
+        if self._site.ready():
+            return PlainTextResponse("logwatch is ready.\n")
+        return PlainTextResponse("logwatch is not ready yet.\n", 503)
+
+    async def reload(self, request: Request) -> Response:
+        """Load the configuration again, if that is allowed over HTTP."""
+        if self._site.reload is None:
+            return PlainTextResponse("Reload over HTTP is off; set `[http] enable_reload = true`.\n", 403)
+        origin = request.headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
+            return PlainTextResponse("Reload is refused to pages of other sites.\n", 403)
+        problems = await run_in_threadpool(self._site.reload)
+        if problems:
+            return PlainTextResponse(f"The old configuration is kept:\n{problems}\n", 500)
+        return PlainTextResponse("The configuration was loaded again.\n")
+
+    async def status(self, request: Request) -> Response:
+        """`logwatch.status/1`."""
+        parse_query(request.query_params.multi_items(), (), self._site.clock())
+        view, sources = self._site.board.view(), self._site.metrics.sources()
+        reloaded = self._site.metrics.reload_successful()
+        return _json(request, status_json(view, sources, summarize(view, len(sources)), reloaded=reloaded))
+
+    async def samples(self, request: Request) -> Response:
+        """`logwatch.samples/1`."""
+        query = parse_query(request.query_params.multi_items(), SAMPLE_FILTERS, self._site.clock())
+        return _json(
+            request, samples_json(await run_in_threadpool(self._history.samples, query), query.limit)
+        )
+
+    async def incidents(self, request: Request) -> Response:
+        """`logwatch.incidents/1`."""
+        query = parse_query(request.query_params.multi_items(), INCIDENT_FILTERS, self._site.clock())
+        return _json(
+            request, incidents_json(await run_in_threadpool(self._history.incidents, query), query.limit)
+        )
+
+
+def _json(request: Request, document: dict[str, Any]) -> Response:
+    return _maybe_gzip(request, JSONResponse(document))
+
+
+def _maybe_gzip(request: Request, response: Response) -> Response:
+    """Compress what is worth it, where the client takes it."""
+    response.headers["vary"] = "Accept, Accept-Encoding"
+    accepted = [
+        each.partition(";")[0].strip() for each in request.headers.get("accept-encoding", "").split(",")
+    ]
+    body = bytes(response.body)
+    if len(body) >= GZIP_FROM_BYTES and "gzip" in accepted:
+        response.body = gzip.compress(body, compresslevel=5)
+        response.headers["content-encoding"] = "gzip"
+        response.headers["content-length"] = str(len(response.body))
+    return response
+
+
+async def _http_error(request: Request, error: HTTPException) -> Response:
+    hints = {404: "see / for what there is", 405: "use " + (error.headers or {}).get("Allow", "GET")}
+    text = f"{error.detail}; {hints[error.status_code]}" if error.status_code in hints else error.detail
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": text}, error.status_code, error.headers)
+    return PlainTextResponse(f"{text}\n", error.status_code, error.headers)
+
+
+async def _bad_query(_request: Request, error: BadQueryError) -> Response:
+    return JSONResponse({"error": str(error)}, 400)

@@ -1,0 +1,181 @@
+"""The server: its socket, its end, and clients that mean no good."""
+
+import os
+import socket
+import threading
+import time
+
+import pytest
+
+from logwatch.errors import ConfigError
+from logwatch.outlets.web import server as server_module
+from logwatch.outlets.web.app import build_app
+from logwatch.outlets.web.server import GuardedProtocol, Server, bind
+
+
+def test_a_port_in_use_is_one_clear_line():
+    """Before readiness the user reads which address, why not, and what to do."""
+    with bind("127.0.0.1:0") as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError) as caught:
+            bind(f"127.0.0.1:{port}")
+    assert str(caught.value) == (
+        f"http.listen 127.0.0.1:{port}: cannot listen there: address already in use; stop what listens there, "
+        "or set another address with `[http] listen` (LOGWATCH_HTTP__LISTEN)"
+    )
+
+
+@pytest.mark.parametrize(
+    "listen",
+    [
+        pytest.param("host.invalid:0", id="a host that does not exist"),
+        pytest.param("203.0.113.1:0", id="an address of another machine"),
+    ],
+)
+def test_an_address_that_cannot_be_had_is_a_config_error(listen):
+    """Any failure to listen is a problem of the configuration."""
+    with pytest.raises(ConfigError, match="cannot listen there"):
+        bind(listen)
+
+
+@pytest.mark.parametrize(
+    ("listen", "family"), [("[::1]:0", socket.AF_INET6), ("127.0.0.1:0", socket.AF_INET)]
+)
+def test_both_families_can_be_listened_on(listen, family):
+    """IPv6 addresses are written in brackets."""
+    with bind(listen) as bound:
+        assert family == bound.family
+
+
+def test_a_socket_of_systemd_is_used(monkeypatch):
+    """With socket activation the address comes from the unit; stored log descriptors are left alone."""
+    with socket.create_server(("127.0.0.1", 0)) as passed:
+        monkeypatch.setattr(server_module, "FIRST_SYSTEMD_FD", passed.fileno() - 1)
+        environment = {
+            "LISTEN_PID": str(os.getpid()),
+            "LISTEN_FDS": "2",
+            "LISTEN_FDNAMES": "log:logwatch.socket",
+        }
+        bound = bind("127.0.0.1:1", environment)
+        assert passed.getsockname() == bound.getsockname()
+        bound.detach()
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        pytest.param(
+            {"LISTEN_PID": "1", "LISTEN_FDS": "1", "LISTEN_FDNAMES": "http"}, id="for another process"
+        ),
+        pytest.param(
+            {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1", "LISTEN_FDNAMES": "log"}, id="a stored log"
+        ),
+        pytest.param({}, id="no systemd"),
+    ],
+)
+def test_descriptors_that_are_not_ours_are_left_alone(environment):
+    """Without a socket for us the configured address is bound."""
+    with bind("127.0.0.1:0", environment) as bound:
+        assert bound.getsockname()[0] == "127.0.0.1"
+
+
+def test_stop_closes_the_port(site):
+    """After `stop` nobody listens, and the loop had gone round."""
+    server = Server(build_app(site), bind("127.0.0.1:0"))
+    server.start()
+    port = int(server.address.rpartition(":")[2])
+    assert time.monotonic() - server.beat < 5
+    server.stop()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port)).close()
+
+
+def test_the_loop_calls_back_while_it_serves(site, serve):
+    """The caller's tick runs on the server's thread, about once a second."""
+    ticked = threading.Event()
+    serve(site, tick=ticked.set)
+    assert ticked.wait(5)
+
+
+def connect(client):
+    return socket.create_connection(("127.0.0.1", client.port), timeout=10)
+
+
+def is_cut(connection):
+    """Whether the server ends the connection without a word."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"", id="says nothing"),
+        pytest.param(b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ", id="never ends its headers"),
+    ],
+)
+def test_a_client_that_asks_too_slowly_is_cut(client, monkeypatch, sent):
+    """Slow-loris: a request has a few seconds from its first byte, then the connection is gone."""
+    monkeypatch.setattr(server_module, "REQUEST_S", 0.05)
+    with connect(client) as connection:
+        connection.sendall(sent)
+        assert is_cut(connection)
+    assert client.get("/-/healthy").status == 200
+
+
+def test_a_connection_may_rest_between_requests(client, monkeypatch):
+    """Keep-alive is not slowness: the limit runs only while a request is being sent."""
+    monkeypatch.setattr(server_module, "REQUEST_S", 0.05)
+    with connect(client) as connection:
+        request = b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n"
+        for _ in range(2):
+            connection.sendall(request)
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+            ticks = server_ticks(client, 2)
+            assert ticks
+
+
+def server_ticks(client, count):
+    """Wait until the server's loop has looked at its clients so many times."""
+    seen = threading.Semaphore(0)
+    original = GuardedProtocol.check
+
+    def check(self, now):
+        original(self, now)
+        seen.release()
+
+    GuardedProtocol.check = check
+    try:
+        return all(seen.acquire(timeout=10) for _ in range(count))
+    finally:
+        GuardedProtocol.check = original
+
+
+def test_headers_are_bounded(client):
+    """A request whose headers never end costs a few kilobytes, then it is refused."""
+    with connect(client) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"a" * 100_000)
+        answer = b""
+        try:
+            while piece := connection.recv(4096):
+                answer += piece
+        except ConnectionResetError:
+            pass
+    assert answer.startswith(b"HTTP/1.1 400") or not answer
+
+
+def test_connections_are_bounded(client, monkeypatch):
+    """More clients than allowed are turned away at once; those inside are served."""
+    monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 3)
+    inside = [connect(client) for _ in range(3)]
+    try:
+        for connection in inside:
+            connection.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+        with connect(client) as outside:
+            assert is_cut(outside)
+    finally:
+        for connection in inside:
+            connection.close()
