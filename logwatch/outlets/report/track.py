@@ -1,0 +1,190 @@
+"""Level 3: the course of everything over a log, in constant memory: what the picture report draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from logwatch.judging.economics import economics_of
+from logwatch.model import Incident, Item, Malformed, Read, RunStarted, Signal
+from logwatch.outlets.report.samples import Sample, Samples
+from logwatch.outlets.report.summary import LAST_PHASES
+
+if TYPE_CHECKING:
+    from logwatch.model import Limits, Moment
+
+BINS = 480
+MAX_RANKS = 64
+MAX_PHASES = 16
+MAX_STARTS = 200
+MAX_MALFORMED = 500
+
+
+@dataclass(slots=True)
+class Cell:
+    """Neighbouring values of one series, as one."""
+
+    count: int
+    total: float
+    low: float
+    high: float
+    outside: int = 0
+
+    @property
+    def mean(self) -> float:
+        """Arithmetic mean."""
+        return self.total / self.count
+
+    def add(self, other: Cell) -> None:
+        """Take in a later neighbour."""
+        self.count += other.count
+        self.total += other.total
+        self.low = min(self.low, other.low)
+        self.high = max(self.high, other.high)
+        self.outside += other.outside
+
+
+@dataclass(slots=True)
+class Span:
+    """Neighbouring reports, as one: where they begin, and their series (phases, `tokens_per_cycle`, ...)."""
+
+    line: int
+    time: str | None
+    run: int
+    reports: int
+    cells: dict[str, Cell]
+
+
+@dataclass(slots=True)
+class Track:
+    """One rank over the whole log in at most `BINS` spans, and the bands that judged it last."""
+
+    stream: str
+    rank: str | None
+    per_span: int = 1
+    spans: list[Span] = field(default_factory=list)
+    bands: dict[str, Limits] = field(default_factory=dict)
+    dated: bool = True
+
+    def add(self, span: Span) -> None:
+        """Take the next report. Reports of different runs are never one span, unless runs are many."""
+        last = self.spans[-1] if self.spans else None
+        if last is not None and last.reports < self.per_span and last.run == span.run:
+            _join(last, span)
+            return
+        if len(self.spans) >= BINS:
+            halved: list[Span] = []
+            for at, each in enumerate(self.spans):
+                if at % 2 and (each.run == halved[-1].run or self.per_span > BINS):
+                    _join(halved[-1], each)
+                else:
+                    halved.append(each)
+            self.per_span *= 2
+            self.spans = halved
+            if len(self.spans) >= BINS:  # a run a report: forget where they part
+                self.spans = self.spans[::2]
+        self.spans.append(span)
+
+
+def _join(span: Span, later: Span) -> None:
+    span.reports += later.reports
+    for name, cell in later.cells.items():
+        if name in span.cells:
+            span.cells[name].add(cell)
+        else:
+            span.cells[name] = cell
+
+
+class Tracker:
+    """Sink that follows every rank for the picture report.
+
+    Attributes:
+        tracks: By stream and rank.
+        starts: Server starts by stream.
+        malformed: Malformed lines by file name, the first `MAX_MALFORMED`.
+    """
+
+    def __init__(self, baseline_tokens_per_second: float | None = None) -> None:
+        self.baseline = baseline_tokens_per_second
+        self.tracks: dict[tuple[str, str | None], Track] = {}
+        self.starts: dict[str, list[RunStarted]] = {}
+        self.malformed: dict[str, list[Moment]] = {}
+        self._held: list[Malformed] = []
+        self._samples = Samples()
+
+    def take(self, item: Item) -> None:
+        """Take one item."""
+        for sample in self._samples.feed(item):
+            self._sample(sample)
+        if isinstance(item, RunStarted):
+            starts = self.starts.setdefault(item.stream, [])
+            if len(starts) < MAX_STARTS:
+                starts.append(item)
+        elif isinstance(item, Malformed):
+            if len(self._held) < MAX_MALFORMED:
+                self._held.append(item)
+        elif isinstance(item, Read) and self._held:
+            self._malformed(item.stream)
+
+    def close(self) -> None:
+        """Take what is still held back."""
+        for sample in self._samples.flush():
+            self._sample(sample)
+
+    def _malformed(self, stream: str) -> None:
+        from logwatch.model import Moment
+
+        moments = self.malformed.setdefault(stream, [])
+        moments += [Moment(bad.place.line, bad.time) for bad in self._held][: MAX_MALFORMED - len(moments)]
+        self._held.clear()
+
+    def _sample(self, sample: Sample) -> None:
+        cycle = sample.cycle
+        key = cycle.stream, cycle.rank
+        track = self.tracks.get(key)
+        if track is None:
+            if len(self.tracks) >= MAX_RANKS:
+                return
+            track = self.tracks[key] = Track(cycle.stream, cycle.rank)
+        cells: dict[str, Cell] = {}
+        for phase, value in list(cycle.phases_s.items())[:MAX_PHASES]:
+            judged = sample.judged.get(phase)
+            outside = judged is not None and judged.signal in {Signal.ABOVE, Signal.BELOW}
+            cells[phase] = Cell(1, value, value, value, int(outside))
+            if judged is not None:
+                track.bands[phase] = judged.limits
+        now = economics_of(cycle, self.baseline)
+        for name, figure in (
+            ("tokens_per_cycle", cycle.tokens_per_cycle),
+            ("breakeven", now.breakeven_tokens_per_cycle),
+            ("batch_size", cycle.conditions.batch_size),
+        ):
+            if figure is not None:
+                cells[name] = Cell(1, figure, figure, figure)
+        track.dated = track.dated and cycle.time is not None and len(cycle.time) >= 19
+        track.add(Span(cycle.place.line, cycle.time, cycle.run, 1, cells))
+
+
+def main_phase(tracks: list[Track]) -> str | None:
+    """The phase that the first picture shows: verify where there is one, else what was inferred, else the slowest."""
+    totals: dict[str, float] = {}
+    for track in tracks:
+        for span in track.spans:
+            for name, cell in span.cells.items():
+                if name not in {"tokens_per_cycle", "breakeven", "batch_size"}:
+                    totals[name] = totals.get(name, 0.0) + cell.total
+    for name in ("target_verify", "inferred_cycle", "total_cycle"):
+        if name in totals:
+            return name
+    return max(totals, key=lambda name: totals[name], default=None)
+
+
+def parts_of_cycle(track: Track) -> list[str]:
+    """Phases that make up a cycle, in the order of a cycle."""
+    names = dict.fromkeys(name for span in track.spans for name in span.cells)
+    order = ["draft_forward", "target_verify", "draft_extend"]
+    others = {"tokens_per_cycle", "breakeven", "batch_size", *LAST_PHASES, *order}
+    return [name for name in order if name in names] + [name for name in names if name not in others]
+
+
+__all__ = ["Cell", "Incident", "Span", "Track", "Tracker", "main_phase", "parts_of_cycle"]
