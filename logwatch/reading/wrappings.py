@@ -29,7 +29,8 @@ REPEATED = re.compile(r" \[repeated \d+x across cluster\]")
 
 # [2025-10-16 10:13:56 TP0] , [03:51:54] , [2026-02-11 08:15:02.123 DP1 TP0 EP0] , [2023-01-31 22:46:07,635]
 _SGLANG = re.compile(
-    rf"\[(?:({_DATE})[ T])?({_CLOCK})(?: ?({_ZONE}))?((?: [^\s\[\]]{{1,40}}(?:\[\d{{1,6}}\])?){{0,10}})\](?: |$)"
+    rf"\[(?:({_DATE})[ T])?({_CLOCK})(?: ?({_ZONE}))?"
+    r"((?: [^\s\[\]]{1,40}(?:\[\d{1,6}\])?){0,10})\](?: |$)"
 )
 # The same with its `[` lost in a torn write: 2026-05-21 03:51:35 TP0]
 _SGLANG_WITHOUT_BRACKET = re.compile(rf"({_DATE})[ T]({_CLOCK})()((?: {_TAGS}){{0,6}})\] ")
