@@ -64,7 +64,7 @@ def command(
     if output == "json":
         click.echo(json.dumps({"schema": "logwatch.breakeven/1", **figures}, indent=2))
         return
-    rows = [(_words(name), "-" if value is None else f"{value:g}") for name, value in figures.items()]
+    rows = [(_words(name), f"{value:g}") for name, value in figures.items() if value is not None]
     if output == "markdown":
         click.echo(
             "\n".join(["| figure | value |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])
@@ -81,7 +81,7 @@ def _figures(answer: Breakeven) -> dict[str, float | int | None]:
         "breakeven_tokens_per_cycle": answer.breakeven_tokens_per_cycle,
         "target_tokens_per_cycle": answer.target_tokens_per_cycle,
         "required_accuracy": with_steps,
-        "required_accuracy_unlimited_steps": answer.required_accuracy,
+        "required_accuracy_with_unlimited_steps": answer.required_accuracy,
         "cycle_ms": None if answer.cycle_s is None else answer.cycle_s * 1000,
         "baseline_tokens_per_second": answer.baseline_tokens_per_second,
         "target_tokens_per_second": answer.target_tokens_per_second,
