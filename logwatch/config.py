@@ -1,4 +1,4 @@
-"""Level 4: `logwatch.toml` to a frozen `Config`, with all problems at once.
+"""Level 3: `logwatch.toml` to a frozen `Config`, with all problems at once.
 
 Looked for at `--config`, `$LOGWATCH_CONFIG`, `./logwatch.toml`, `/etc/logwatch/logwatch.toml`. Every scalar
 can be overridden by `LOGWATCH_SECTION__KEY`; secrets are read from the files that `*_file` keys name.
@@ -153,9 +153,10 @@ class AlertConfig(Section):
 
 
 class AlertingConfig(Section):
-    """What every alert carries: where the runbooks lie."""
+    """What every alert carries: where the runbooks lie, and the dashboard."""
 
     runbook_url: Url | None = None
+    dashboard_url: Url | None = None
 
 
 class HistoryConfig(Section):

@@ -27,7 +27,7 @@ LEVELS = {
     "reading": 2,
     "intake": 3,
     "outlets": 3,
-    "config": 4,
+    "config": 3,
     "pipeline": 4,
     "daemon": 5,
     "commands": 6,
