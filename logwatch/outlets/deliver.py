@@ -51,6 +51,7 @@ class Deliver:
         notify: For trouble with receivers.
         clock: Seconds since the epoch.
         memory: Open alerts, as an earlier `Deliver` left them.
+        attempted: Hears of each attempt: the receiver's name, and `delivered` or `failed`. Any thread.
 
     `start` once the state is recovered, `wake` after each commit, `close` at the end: what could not be
     delivered by then stays in the outbox.
@@ -67,11 +68,12 @@ class Deliver:
         clock: Callable[[], float] = time.time,
         random: Random | None = None,
         memory: Book | None = None,
+        attempted: Callable[[str, str], None] = lambda _receiver, _outcome: None,
     ) -> None:
         self.memory = memory or Book()
         self._outbox, self._links, self._log, self._clock = outbox, links, log, clock
         random = random or SystemRandom()
-        self.couriers = [Courier(receiver, outbox, notify, random) for receiver in receivers]
+        self.couriers = [Courier(receiver, outbox, notify, random, attempted) for receiver in receivers]
         self._wakers: list[Waker] = [threading.Event() for _ in self.couriers]
         self._threads: list[threading.Thread] = []
         self._closing = False
@@ -113,6 +115,11 @@ class Deliver:
     def status(self) -> tuple[ReceiverStatus, ...]:
         """Figures of all receivers; safe from any thread."""
         return tuple(courier.status for courier in self.couriers)
+
+    @property
+    def pending(self) -> int:
+        """Alerts that some receiver has not been told of yet, counted once for each."""
+        return sum(status.pending for status in self.status())
 
     def close(self) -> None:
         """One more attempt for what is due, then stop; at most five seconds."""

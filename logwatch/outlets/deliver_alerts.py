@@ -45,7 +45,7 @@ class OpenAlert:
         severity: That of the first incident; it stays, because it is a label.
         started_s: Onset, seconds since the epoch; it stays.
         window_ends_s: Until when ranks that join still enter the first message.
-        incidents: Newest transition of each rank ("" where the log has none).
+        incidents: Newest transition by rank ("" where the log has none) and kind.
     """
 
     key: str
@@ -58,7 +58,7 @@ class OpenAlert:
 
 @dataclass
 class Book:
-    """What is remembered of alerts: the open ones, by stream, phase and kind."""
+    """What is remembered of alerts: the open ones, by stream, phase and name."""
 
     alerts: dict[str, OpenAlert] = field(default_factory=dict)
 
@@ -98,13 +98,14 @@ def rfc3339(instant_s: float) -> str:
 
 def enter(book: Book, incident: Incident, links: Links, now_s: float, window_s: float) -> Update | None:
     """Enter one transition into the book; None where nobody needs to hear of it."""
-    group = f"{incident.stream}/{incident.phase}/{incident.kind}"
-    rank = incident.rank or ""
+    name = text.alert_name(incident)
+    group = f"{incident.stream}/{incident.phase}/{name}"
+    member = f"{incident.rank or ''}/{incident.kind}"
     alert = book.alerts.get(group)
     if incident.change is Change.RESOLVED:
-        if alert is None or rank not in alert.incidents:
+        if alert is None or member not in alert.incidents:
             return None
-        alert.incidents[rank] = incident
+        alert.incidents[member] = incident
         if any(other.change is not Change.RESOLVED for other in alert.incidents.values()):
             return None
         del book.alerts[group]
@@ -112,16 +113,16 @@ def enter(book: Book, incident: Incident, links: Links, now_s: float, window_s: 
     if alert is None:
         alert = book.alerts[group] = OpenAlert(
             key=incident.key,
-            name=text.alert_name(incident),
+            name=name,
             severity=incident.severity,
             started_s=instant_of(incident.onset.time, now_s),
-            window_ends_s=now_s + (window_s if rank else 0.0),
-            incidents={rank: incident},
+            window_ends_s=now_s + (window_s if incident.rank else 0.0),
+            incidents={member: incident},
         )
         # An update of an incident whose opening this book has not seen (an older state file) opens it here.
         return _update(alert, Change.OPENED, links, now_s)
-    known = rank in alert.incidents
-    alert.incidents[rank] = incident
+    known = member in alert.incidents
+    alert.incidents[member] = incident
     change = str(incident.change) if known and incident.change is not Change.OPENED else JOINED
     return _update(alert, change, links, now_s)
 
@@ -149,13 +150,14 @@ def alert_body(alert: OpenAlert, change: str, links: Links, now_s: float) -> dic
         else None
     )
     causes = text.best_causes(members)
+    ranks = list(dict.fromkeys(i.rank for i in alert.incidents.values() if i.rank))
     runbook = f"{links.runbook_url}/{alert.name}.md" if links.runbook_url else None
     annotations = {
         "summary": text.summary(worst),
-        "description": text.description(worst, len(members), resolved=resolved),
+        "description": text.description(worst, len(ranks), resolved=resolved),
         "cause": text.cause_sentence(causes),
         "try": text.advice(causes, alert.name),
-        "ranks": text.ranks([i.rank for i in alert.incidents.values()]),
+        "ranks": text.ranks(ranks),
         "status_url": links.status_url,
         "runbook_url": runbook or "",
         "dashboard_url": links.dashboard_url or "",
@@ -181,7 +183,7 @@ def alert_body(alert: OpenAlert, change: str, links: Links, now_s: float) -> dic
         "incident": {
             "kind": worst.kind,
             "direction": worst.direction,
-            "ranks": [text.clean(i.rank, 100) for i in alert.incidents.values() if i.rank],
+            "ranks": [text.clean(rank, 100) for rank in ranks],
             "run": worst.run,
             "onset": {"line": worst.onset.line, "time": worst.onset.time},
             "noticed": {"line": worst.noticed.line, "time": worst.noticed.time},

@@ -18,7 +18,7 @@ from logwatch.outlets.deliver_alerts import JOINED
 from logwatch.outlets.deliver_text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 KEPT = -1
 """`Letter.tries` of a letter that was delivered and is kept to be repeated."""
@@ -130,8 +130,16 @@ class ReceiverStatus:
 class Courier:
     """Delivers to one receiver. `step` does what is due; who calls it, and when, is `Deliver`'s matter."""
 
-    def __init__(self, receiver: Receiver, outbox: Outbox, notify: Notify, random: Random) -> None:
+    def __init__(
+        self,
+        receiver: Receiver,
+        outbox: Outbox,
+        notify: Notify,
+        random: Random,
+        attempted: Callable[[str, str], None],
+    ) -> None:
         self.receiver = receiver
+        self._attempted = attempted
         self._outbox, self._notify, self._random = outbox, notify, random
         self._delivered = self._failed = self._refusals = self._pending = 0
         self._down_until_s = float("-inf")
@@ -234,6 +242,7 @@ class Courier:
         except DeliveryError as error:
             return self._failure(error, letters, now_s)
         self._delivered += 1
+        self._attempted(self.receiver.name, "delivered")
         if self._error:
             self._notify(Notice("receiver_back", f"Alerts reach {self.receiver.name} again."))
         self._error, self._refusals = "", 0
@@ -250,6 +259,7 @@ class Courier:
             self._down_until_s = again_s
         self._outbox.retry([letter.id for letter in letters], again_s, tries)
         self._failed += 1
+        self._attempted(self.receiver.name, "failed")
         message = f"{self.receiver.name} did not take an alert: {clean(str(error))}; trying until it does."
         if not self._error:
             self._notify(Notice("sink_failed", message, Level.WARNING))

@@ -23,6 +23,9 @@ LIMIT = 400
 NAMES = {
     "out_of_band": "SpecPhaseOutOfBand",
     "level_shift": "SpecPhaseShifted",
+    "spread": "SpecPhaseShifted",
+    "more_high": "SpecPhaseShifted",
+    "more_low": "SpecPhaseShifted",
     "acceptance_dropped": "SpecAcceptanceDropped",
     "slower_than_baseline": "SpecSlowerThanBaseline",
     "graph_lost": "SpecGraphLost",
@@ -30,6 +33,18 @@ NAMES = {
 """Alert by kind of incident, as the Prometheus rules have them; a kind not named here gives `Spec<Kind>`."""
 
 VERIFY = "SpecVerifyOutOfBand"
+
+SUMMARIES = {
+    "out_of_band": "{phase} is {above} its tuned band.",
+    "level_shift": "{phase} has moved to a {higher} level.",
+    "spread": "{phase} varies more than before.",
+    "more_high": "{phase} has more slow samples than before.",
+    "more_low": "{phase} has more fast samples than before.",
+    "acceptance_dropped": "The draft's tokens are accepted less often than before.",
+    "slower_than_baseline": "Speculative decoding is slower than decoding without it.",
+    "graph_lost": "Target verify runs without CUDA graphs.",
+}
+"""First sentence of an alert, by kind of incident."""
 
 ADVICE = {
     "cuda_graph_off": (
@@ -80,21 +95,16 @@ def level(phase: str, value: float) -> str:
 
 def summary(incident: Incident) -> str:
     """What is wrong, without a value: the same sentence through the whole incident."""
-    phase = phase_words(incident.phase)
     high = incident.direction == "high"
-    match incident.kind:
-        case "out_of_band":
-            return f"{phase} is {'above' if high else 'below'} its tuned band."
-        case "level_shift":
-            return f"{phase} has moved to a {'higher' if high else 'lower'} level."
-        case "acceptance_dropped":
-            return "The draft's tokens are accepted less often than before."
-        case "slower_than_baseline":
-            return "Speculative decoding is slower than decoding without it."
-        case "graph_lost":
-            return "Target verify runs without CUDA graphs."
-        case kind:
-            return f"{phase}: {clean(kind, 100).replace('_', ' ')}."
+    sentence = SUMMARIES.get(
+        incident.kind,
+        "{phase}: " + clean(incident.kind, 100).translate({95: " ", 123: None, 125: None}) + ".",
+    )
+    return sentence.format(
+        phase=phase_words(incident.phase),
+        above="above" if high else "below",
+        higher="higher" if high else "lower",
+    )
 
 
 def description(incident: Incident, ranks_count: int, *, resolved: bool) -> str:
@@ -164,11 +174,10 @@ def advice(causes: Sequence[Cause], alert: str) -> str:
     return f"{first} More: `logwatch export runbooks {alert}`."
 
 
-def ranks(names: Sequence[str | None]) -> str:
+def ranks(names: Sequence[str]) -> str:
     """Ranks that see it, at most sixteen by name."""
-    known = [clean(name, 100) for name in names if name]
-    more = f" and {len(known) - 16} more" if len(known) > 16 else ""
-    return ", ".join(known[:16]) + more
+    more = f" and {len(names) - 16} more" if len(names) > 16 else ""
+    return ", ".join(clean(name, 100) for name in names[:16]) + more
 
 
 def line_for_log(body: dict[str, object]) -> str:

@@ -12,16 +12,19 @@ from oncall_kit import LINKS, ListOutbox, await_line, free_port, incident
 
 from logwatch.model import Moment
 from logwatch.outlets import deliver_courier
-from logwatch.outlets.deliver import Deliver
+from logwatch.outlets.deliver import Book, Deliver
+from logwatch.outlets.deliver_alerts import enter
 from logwatch.outlets.deliver_receivers import Alertmanager
+from logwatch.resources import folder
 
 
 class Alertmanagers:
     """An Alertmanager process that can be killed and started again on the same port."""
 
-    def __init__(self, folder, webhook):
-        self.port, self.folder, self.process = free_port(), folder, None
-        (folder / "alertmanager.yml").write_text(
+    def __init__(self, path, webhook):
+        self.port, self.folder, self.process = free_port(), path, None
+        self.url = f"http://127.0.0.1:{self.port}"
+        (path / "alertmanager.yml").write_text(
             json.dumps(
                 {
                     "route": {
@@ -61,7 +64,7 @@ class Alertmanagers:
         self.process.stderr.close()
 
     def alerts(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v2/alerts") as answer:
+        with urllib.request.urlopen(f"{self.url}/api/v2/alerts") as answer:
             return json.load(answer)
 
 
@@ -96,7 +99,7 @@ def notices():
 
 @pytest.fixture
 def deliver(alertmanager, quick, notices):
-    receiver = Alertmanager("am", f"http://127.0.0.1:{alertmanager.port}", 5.0)
+    receiver = Alertmanager("am", alertmanager.url, 5.0)
     made = Deliver([receiver], ListOutbox(), LINKS, lambda *_: None, notices.append)
     made.start()
     yield made
@@ -144,3 +147,24 @@ def test_an_alert_has_its_onset_in_alertmanager(alertmanager, deliver, http_rece
     onset = time.mktime(time.strptime("2026-02-11 08:15:02", "%Y-%m-%d %H:%M:%S"))
     assert alert["startsAt"] == time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(onset))
     assert alert["status"]["state"] == "active"
+
+
+def test_example_configuration_silences_the_double(alertmanager):
+    """With the shipped example, what Prometheus finds too is inhibited while logwatch's own alert fires."""
+    example = folder("dashboards") / "alertmanager.example.yml"
+    (alertmanager.folder / "alertmanager.yml").write_text(example.read_text())
+    alertmanager.start()
+    receiver = Alertmanager("am", alertmanager.url)
+    body = enter(Book(), fresh(), LINKS, time.time(), 0.3).body
+    receiver.send(body, time.time())
+    for name, via in (("SpecVerifyOutOfBand", "prometheus"), ("SpecSlowerThanBaseline", "prometheus")):
+        receiver.send(body | {"labels": body["labels"] | {"alertname": name, "via": via}}, time.time())
+    quiet = {
+        (alert["labels"]["alertname"], alert["labels"]["via"]): bool(alert["status"]["inhibitedBy"])
+        for alert in alertmanager.alerts()
+    }
+    assert quiet == {
+        ("SpecVerifyOutOfBand", "logwatch"): False,
+        ("SpecVerifyOutOfBand", "prometheus"): True,
+        ("SpecSlowerThanBaseline", "prometheus"): True,
+    }

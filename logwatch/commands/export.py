@@ -1,0 +1,138 @@
+"""Level 6: `logwatch export`: what an operator's other systems need, made to match the configuration."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from logwatch.commands.common import config_option
+from logwatch.errors import ConfigError, Problem, SourceError
+from logwatch.resources import folder
+
+if TYPE_CHECKING:
+    from logwatch.config import Config
+    from logwatch.outlets.prometheus_rules import RuleSettings
+
+output_option = click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="Where to write to; else standard output.",
+)
+
+
+@click.group()
+def command() -> None:
+    """Write dashboards, rules, unit, runbooks, history.
+
+    \b
+    Example:
+      logwatch export rules > /etc/prometheus/rules/logwatch.yml
+    """
+
+
+@command.command()
+@config_option
+@output_option
+def rules(config_path: Path | None, output: Path | None) -> None:
+    """Prometheus recording and alerting rules.
+
+    \b
+    Example:
+      logwatch export rules | promtool check rules /dev/stdin
+    """
+    from logwatch.config import load_config
+    from logwatch.outlets.prometheus_rules import rule_file
+
+    _write(rule_file(rule_settings(load_config(config_path))), output)
+
+
+@command.command()
+@config_option
+@output_option
+@click.option("--systemd", "version", type=int, default=257, show_default=True, help="Version it is for.")
+def unit(config_path: Path | None, output: Path | None, version: int) -> None:
+    """Systemd unit: a sandboxed sidecar with a watchdog.
+
+    \b
+    Example:
+      logwatch export unit -o /etc/systemd/system/logwatch.service
+    """
+    from logwatch.config import find_config, load_config
+    from logwatch.outlets.unit import CONFIG, PROGRAM, UnitSettings
+    from logwatch.outlets.unit import unit as unit_text
+
+    config = load_config(config_path)
+    found = find_config(config_path, os.environ)
+    secrets = (
+        path
+        for alert in config.alert
+        for path in (alert.webhook_file, alert.bearer_token_file, alert.routing_key_file)
+    )
+    settings = UnitSettings(
+        program=shutil.which("logwatch") or PROGRAM,
+        config=str(found.absolute()) if found else CONFIG,
+        files=tuple(source.path for source in config.source if source.path),
+        journal=not config.source or any(source.journal for source in config.source),
+        secrets=tuple(str(path) for path in secrets if path is not None),
+        systemd=version,
+    )
+    _write(unit_text(settings), output)
+
+
+@command.command()
+@click.argument("alert", required=False)
+@output_option
+def runbooks(alert: str | None, output: Path | None) -> None:
+    """Runbooks: what an alert means and what to do. Lists them, shows one, or copies all.
+
+    \b
+    Example:
+      logwatch export runbooks SpecVerifyOutOfBand
+    """
+    paths = {path.stem: path for path in sorted((folder("dashboards") / "runbooks").glob("*.md"))}
+    if alert is not None:
+        if alert not in paths:
+            raise SourceError(Problem(alert, "no such runbook", f"there are: {', '.join(paths)}"))
+        _write(paths[alert].read_text(encoding="utf-8"), output)
+    elif output is None:
+        for name in paths:
+            click.echo(name)
+    else:
+        output.mkdir(parents=True, exist_ok=True)
+        for path in paths.values():
+            _write(path.read_text(encoding="utf-8"), output / path.name)
+
+
+def rule_settings(config: Config) -> RuleSettings:
+    """What of the configuration enters the rules."""
+    from logwatch.outlets.prometheus_rules import RuleSettings
+
+    return RuleSettings(
+        severities={band.phase: band.severity for band in reversed(config.band)},
+        baseline=config.speculation.baseline_tokens_per_second is not None,
+        runbook_url=config.alerting.runbook_url,
+        dashboard_url=config.alerting.dashboard_url,
+    )
+
+
+def _write(text: str, output: Path | None) -> None:
+    """Write to the file, or to standard output.
+
+    Raises:
+        ConfigError: The file cannot be written.
+    """
+    if output is None or str(output) == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            Problem(str(output), f"cannot be written: {error.strerror}", "choose another --output")
+        ) from None

@@ -1,0 +1,258 @@
+"""Level 3: Prometheus rules that match the configuration: what is recorded, and what alerts.
+
+The rules judge the metrics by themselves, so that an alert arrives even where the daemon's own delivery
+fails. Their labels are those of the alerts that the daemon sends (`via` tells the two apart), so that
+Alertmanager can silence the double. YAML is small enough here to need no library.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from logwatch.outlets.deliver_text import NAMES, VERIFY, phase_words
+
+STREAM = "job, instance, stream"
+PHASE = f"{STREAM}, phase"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSettings:
+    """What of the configuration enters the rules.
+
+    Attributes:
+        severities: Severity by phase that has a band.
+        baseline: Whether there is a baseline throughput to compare with.
+        runbook_url, dashboard_url: Where alerts point to, or None.
+    """
+
+    severities: Mapping[str, str] = field(default_factory=lambda: {"target_verify": "critical"})
+    baseline: bool = True
+    runbook_url: str | None = None
+    dashboard_url: str | None = None
+
+
+def recording_rules() -> list[dict[str, Any]]:
+    """Series named `level:metric:operations`, as dashboards use them."""
+    records = {
+        "stream_phase:logwatch_phase_seconds:max": f"max by ({PHASE}) (logwatch_phase_seconds)",
+        "stream_phase:logwatch_cycle_phase_seconds:mean5m": (
+            f"sum by ({PHASE}) (rate(logwatch_cycle_phase_seconds_total[5m]))"
+            f" / (sum by ({PHASE}) (rate(logwatch_cycles_total[5m])) > 0)"
+        ),
+        "stream_phase:logwatch_phase_seconds:spread_ratio": (
+            f"max by ({PHASE}) (logwatch_phase_seconds) / (min by ({PHASE}) (logwatch_phase_seconds) > 0)"
+        ),
+        "stream_phase:logwatch_phase_in_band:min": f"min by ({PHASE}) (logwatch_phase_in_band)",
+        "stream:logwatch_tokens_per_cycle:avg": f"avg by ({STREAM}) (logwatch_tokens_per_cycle)",
+        "stream:logwatch_speculation_speedup_ratio:min": (
+            f"min by ({STREAM}) (logwatch_speculation_speedup_ratio)"
+        ),
+    }
+    return [{"record": name, "expr": expression} for name, expression in records.items()]
+
+
+def spec_rules(settings: RuleSettings) -> Iterator[dict[str, Any]]:
+    """Alerts about the server that is watched."""
+    for phase, severity in settings.severities.items():
+        name = VERIFY if phase == "target_verify" else NAMES["out_of_band"]
+        selector = json.dumps(phase)
+        for side, comparison, edge in (("above", ">", "high"), ("below", "<", "low")):
+            yield _alert(
+                settings,
+                name,
+                f"max by ({PHASE}) (logwatch_phase_seconds{{phase={selector}}}"
+                f" {comparison} logwatch_band_{edge}_seconds{{phase={selector}}})",
+                "1m",
+                severity if side == "above" else "warning",
+                f"{phase_words(phase)} is {side} its tuned band.",
+                f"{phase_words(phase)} takes {{{{ $value | humanizeDuration }}}} a cycle on"
+                " {{ $labels.stream }} ({{ $labels.instance }}).",
+            )
+    yield _alert(
+        settings,
+        NAMES["level_shift"],
+        f'max by ({PHASE}) (logwatch_incident_open{{kind=~"level_shift|spread|more_high|more_low"}}) == 1',
+        "0s",
+        "warning",
+        "A phase has moved to another level.",
+        "{{ $labels.phase }} on {{ $labels.stream }} ({{ $labels.instance }}) is not what it was;"
+        " the status page says since when and by how much.",
+    )
+    if settings.baseline:
+        yield _alert(
+            settings,
+            NAMES["slower_than_baseline"],
+            f"min by ({STREAM}) (logwatch_speculation_speedup_ratio) < 1",
+            "5m",
+            "warning",
+            "Speculative decoding is slower than decoding without it.",
+            "{{ $labels.stream }} ({{ $labels.instance }}) reaches {{ $value | humanizePercentage }} of the"
+            " throughput that it has without speculation.",
+        )
+    yield _alert(
+        settings,
+        NAMES["acceptance_dropped"],
+        f"avg by ({STREAM}) (avg_over_time(logwatch_tokens_per_cycle[15m]))"
+        f" < 0.8 * avg by ({STREAM}) (avg_over_time(logwatch_tokens_per_cycle[1d] offset 15m))",
+        "15m",
+        "warning",
+        "The draft's tokens are accepted less often than before.",
+        "{{ $labels.stream }} ({{ $labels.instance }}) gets {{ $value | humanize }} tokens a cycle,"
+        " less than four fifths of the last day's mean.",
+    )
+    yield _alert(
+        settings,
+        NAMES["graph_lost"],
+        f'max by ({PHASE}) (logwatch_incident_open{{kind="graph_lost"}}) == 1',
+        "0s",
+        "critical",
+        "Target verify runs without CUDA graphs.",
+        "{{ $labels.stream }} ({{ $labels.instance }}) replayed CUDA graphs before and does not now.",
+    )
+
+
+def health_rules(settings: RuleSettings) -> Iterator[dict[str, Any]]:
+    """Alerts about logwatch itself: an alerter that fails must not fail in silence."""
+    where = "{{ $labels.stream }} ({{ $labels.instance }})"
+    yield _alert(
+        settings,
+        "LogwatchDown",
+        'up{job="logwatch"} == 0 or absent(up{job="logwatch"})',
+        "5m",
+        "critical",
+        "Prometheus cannot scrape logwatch.",
+        "{{ $labels.instance }} has not answered for five minutes; its log is not watched.",
+    )
+    yield _alert(
+        settings,
+        "LogwatchStale",
+        f"time() - max by ({STREAM}) (logwatch_last_sample_read_timestamp_seconds) > 900"
+        f" and sum by ({STREAM}) (increase(logwatch_read_bytes_total[15m])) > 0",
+        "5m",
+        "warning",
+        "The log grows, but holds no samples.",
+        f"The last sample of {where} is {{{{ $value | humanizeDuration }}}} old; lines go on arriving.",
+    )
+    yield _alert(
+        settings,
+        "LogwatchMalformed",
+        f'sum by ({STREAM}) (rate(logwatch_lines_total{{outcome="malformed"}}[15m]))'
+        f' > 0.01 * sum by ({STREAM}) (rate(logwatch_lines_total{{outcome=~"matched|malformed"}}[15m]))',
+        "10m",
+        "warning",
+        "Lines of the log cannot be read to their end.",
+        f"More than one in a hundred records of {where} is malformed.",
+    )
+    yield _alert(
+        settings,
+        "LogwatchLagging",
+        f"max by ({STREAM}) (logwatch_lag_seconds) > 30",
+        "2m",
+        "warning",
+        "Reading is behind the writer of the log.",
+        f"{where} is {{{{ $value | humanizeDuration }}}} behind: alerts are as late.",
+    )
+    yield _alert(
+        settings,
+        "LogwatchLostBytes",
+        f"sum by ({STREAM}) (increase(logwatch_lost_bytes_total[1h])) > 0",
+        "0s",
+        "warning",
+        "Part of the log was destroyed before it could be read.",
+        f"{{{{ $value | humanize1024 }}}}B of {where} were lost within the last hour.",
+    )
+    yield _alert(
+        settings,
+        "LogwatchAlertsPending",
+        "max by (job, instance) (logwatch_alerts_pending) > 0",
+        "5m",
+        "critical",
+        "Alerts do not reach their receivers.",
+        "{{ $value }} alerts of {{ $labels.instance }} have been waiting for five minutes.",
+    )
+    yield _alert(
+        settings,
+        "LogwatchReloadFailed",
+        "max by (job, instance) (logwatch_config_last_reload_successful) == 0",
+        "5m",
+        "warning",
+        "The configuration could not be loaded.",
+        "{{ $labels.instance }} goes on with the configuration that it had.",
+    )
+    yield _alert(
+        settings,
+        "LogwatchStateErrors",
+        "sum by (job, instance) (increase(logwatch_state_commit_errors_total[10m])) > 0",
+        "5m",
+        "critical",
+        "The state file cannot be written.",
+        "{{ $labels.instance }} reads no further until its state can be committed: is the disk full?",
+    )
+    yield {
+        "alert": "LogwatchWatchdog",
+        "expr": "vector(1)",
+        "labels": {"severity": "none", "via": "prometheus"},
+        "annotations": {
+            "summary": "This alert always fires.",
+            "description": "Route it to a dead man's switch: when it stops, the way of alerts is broken.",
+        },
+    }
+
+
+def rule_file(settings: RuleSettings) -> str:
+    """The rule file: what is recorded, alerts about the server, alerts about logwatch."""
+    groups = [
+        {"name": "logwatch.recording", "rules": recording_rules()},
+        {"name": "logwatch.speculation", "rules": list(spec_rules(settings))},
+        {"name": "logwatch.health", "rules": list(health_rules(settings))},
+    ]
+    head = "# Written by `logwatch export rules` from the configuration: change that, and write it anew.\n"
+    return head + _yaml({"groups": groups})
+
+
+def _alert(
+    settings: RuleSettings,
+    name: str,
+    expression: str,
+    wait: str,
+    severity: str,
+    summary: str,
+    description: str,
+) -> dict[str, Any]:
+    annotations = {"summary": summary, "description": description}
+    if settings.runbook_url:
+        annotations["runbook_url"] = f"{settings.runbook_url}/{name}.md"
+    if settings.dashboard_url:
+        annotations["dashboard_url"] = settings.dashboard_url
+    return {
+        "alert": name,
+        "expr": expression,
+        **({} if wait == "0s" else {"for": wait}),
+        "labels": {"severity": severity, "via": "prometheus"},
+        "annotations": annotations,
+    }
+
+
+def _yaml(value: object, indent: int = 0) -> str:
+    """Block YAML of mappings, lists and text."""
+    pad = "  " * indent
+    if isinstance(value, Mapping):
+        lines = []
+        for key, inner in value.items():
+            nested = isinstance(inner, Mapping | list)
+            text = "\n" + _yaml(inner, indent + 1) if nested else f" {_quoted(inner)}\n"
+            lines.append(f"{pad}{key}:{text}")
+        return "".join(lines)
+    assert isinstance(value, list)
+    items = (_yaml(inner, indent + 1) for inner in value)
+    return "".join(f"{pad}- {item[len(pad) + 2 :]}" for item in items)
+
+
+def _quoted(text: str) -> str:
+    """A YAML scalar: single quotes leave PromQL's double quotes readable; JSON's form is YAML's too."""
+    if '"' in text and "'" not in text:
+        return f"'{text}'"
+    return json.dumps(text, ensure_ascii=False)
