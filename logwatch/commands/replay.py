@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from logwatch.outlets.report.summary import Summary
 
+OUT = click.Path(dir_okay=False, path_type=Path)
 IN_BAND, OUT_OF_BAND, TROUBLE = 0, 1, 2
 TURN_ON = "set EAGLE3_PROFILE=1 in the server's environment"
 
@@ -43,6 +44,16 @@ TURN_ON = "set EAGLE3_PROFILE=1 in the server's environment"
 @click.option("--since", metavar="TIME", help="Leave out what the log dates before this (ISO 8601).")
 @click.option("--until", metavar="TIME", help="Leave out what the log dates at or after this.")
 @format_option("table", "json", "markdown")
+@click.option(
+    "--html", "page", type=OUT, metavar="FILE", help="Write a picture report: one file, no network."
+)
+@click.option("--parquet", type=OUT, metavar="FILE", help="Write every sample as a row.")
+@click.option(
+    "--openmetrics",
+    type=OUT,
+    metavar="FILE",
+    help="Write samples for `promtool tsdb create-blocks-from openmetrics`.",
+)
 def command(
     paths: tuple[str, ...],
     config_path: Path | None,
@@ -51,6 +62,9 @@ def command(
     since: str | None,
     until: str | None,
     output: str,
+    page: Path | None,
+    parquet: Path | None,
+    openmetrics: Path | None,
 ) -> None:
     """Judge old logs as the daemon would have, and sum them up.
 
@@ -65,11 +79,12 @@ def command(
     Exit status: 0 all in band; 1 an incident, or a phase out of its band; 2 trouble: bad usage, no samples
     found, or nothing amiss in what could be read while a part could not be.
     """
-    from logwatch.commands.replaying import Request, replay
+    from logwatch.commands.replaying import Outputs, Request, replay
 
     config = configured(load_config(config_path), bands, baseline)
     window = _window(since, until)
-    summary = replay(Request(paths=paths, config=config, window=window))
+    outputs = Outputs(page=page, parquet=parquet, openmetrics=openmetrics)
+    summary = replay(Request(paths, config, window, outputs))
     show(summary, output)
     raise click.exceptions.Exit(status(summary, limited=window != (None, None)))
 

@@ -6,11 +6,11 @@ import os
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import click
 
-from logwatch.errors import SourceError
+from logwatch.errors import Problem, SourceError
 from logwatch.intake.archive import STANDARD_INPUT, expand, natural, open_archive
 from logwatch.intake.names import is_rotated_name, unpacked_name
 from logwatch.model import Level, Malformed, Notice, Record, seconds_of
@@ -19,15 +19,28 @@ from logwatch.pipeline import Pipeline, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from logwatch.config import Config
     from logwatch.model import Item, Sink
+    from logwatch.outlets.report.as_openmetrics import OpenMetricsSink
+    from logwatch.outlets.report.as_parquet import ParquetSink
+    from logwatch.outlets.report.page import PageSink
 
 CHUNK = 1 << 20
 CONTEXT = frozenset({"server_args", "nccl_setting", "environment"})
 """Records that say under what a run ran: they count whenever they were written."""
 
 NOTICES_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Files to write besides the summary."""
+
+    page: Path | None = None
+    parquet: Path | None = None
+    openmetrics: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,7 @@ class Request:
     paths: Sequence[str]
     config: Config
     window: tuple[float | None, float | None] = (None, None)
+    outputs: Outputs = Outputs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +75,17 @@ def replay(request: Request) -> Summary:
     """
     streams = streams_of(expand(request.paths))
     settings = Settings.of_config(request.config)
-    collector = Collector(request.config.speculation.baseline_tokens_per_second)
+    baseline = request.config.speculation.baseline_tokens_per_second
+    collector = Collector(baseline)
     notices = _Notices()
-    for stream in streams:
-        _replay_stream(stream, settings, request, collector, [collector], notices)
+    with _Files(request.outputs, baseline) as files:
+        for stream in streams:
+            files.started(stream.name)
+            _replay_stream(stream, settings, request, collector, [collector, *files.sinks], notices)
+        summary = collector.summary()
+        files.finish(summary)
     notices.close()
-    return collector.summary()
+    return summary
 
 
 def _replay_stream(
@@ -102,6 +121,69 @@ def _replay_stream(
         if archive.damage:
             collector.damaged(path, archive.damage)
     hand_on(pipeline.finish())
+
+
+class _Files:
+    """The output files of one replay: made whole at the end, or not at all.
+
+    Raises:
+        SourceError: A file cannot be written, or a library for it is not installed.
+    """
+
+    def __init__(self, outputs: Outputs, baseline: float | None) -> None:
+        self.sinks: list[ParquetSink | OpenMetricsSink | PageSink] = []
+        self._openmetrics: OpenMetricsSink | None = None
+        self._page: PageSink | None = None
+        if outputs.page:
+            self._page = _page_sink(outputs.page, baseline)
+            self.sinks.append(self._page)
+        if outputs.parquet:
+            from logwatch.outlets.report.as_parquet import ParquetSink
+
+            self.sinks.append(ParquetSink(outputs.parquet))
+        if outputs.openmetrics:
+            from logwatch.outlets.report.as_openmetrics import OpenMetricsSink
+
+            self._openmetrics = OpenMetricsSink(outputs.openmetrics, baseline)
+            self.sinks.append(self._openmetrics)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            for sink in self.sinks:
+                sink.discard()
+
+    def started(self, stream: str) -> None:
+        """The items that follow are of this stream."""
+        if self._openmetrics:
+            self._openmetrics.started(stream)
+
+    def finish(self, summary: Summary) -> None:
+        """Write what was collected, and say what could not be."""
+        for sink in self.sinks:
+            sink.close()
+        if self._page and summary.verdict != "no_data":
+            self._page.write(summary)
+        metrics = self._openmetrics
+        if metrics and metrics.undated:
+            click.echo(
+                f"logwatch: {metrics.path}: {metrics.undated:,} samples without a time left out", err=True
+            )
+        if metrics and metrics.late:
+            click.echo(
+                f"logwatch: {metrics.path}: {metrics.late:,} samples left out: the clock went back", err=True
+            )
+
+
+def _page_sink(path: Path, baseline: float | None) -> PageSink:
+    try:
+        from logwatch.outlets.report.page import PageSink
+    except ImportError as error:
+        what = f"needs a library that is not installed: {error.name}"
+        raise SourceError(Problem("--html", what, "pip install 'sglang-logwatch[report]'")) from None
+    return PageSink(path, baseline)
 
 
 def window_of(window: tuple[float | None, float | None]) -> Callable[[Record | Malformed], bool] | None:

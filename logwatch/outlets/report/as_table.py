@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from logwatch.outlets.report.summary import PhaseSummary, RunSummary, Summary
 
 PIPED_WIDTH = 120
+UNWRAPPED = 1_000_000
 RUNS_SHOWN = 24
 INCIDENTS_SHOWN = 20
 INPUTS_SHOWN = 20
@@ -51,24 +52,25 @@ class _Column:
 
 def print_table(summary: Summary, file: TextIO, width: int | None = None) -> None:
     """Print the summary. `width` overrules the terminal's."""
+    piped = width is None and not file.isatty()
     console = Console(
         file=file,
         highlight=False,
         markup=False,
         emoji=False,
         soft_wrap=True,
-        width=width or (None if file.isatty() else PIPED_WIDTH),
+        width=PIPED_WIDTH if piped else width,
     )
-    for line in lines(summary, console.width):
+    for line in lines(summary, console.width, UNWRAPPED if piped else console.width):
         console.print(line)
 
 
-def lines(summary: Summary, width: int) -> list[Text]:
-    """The whole table, line by line."""
+def lines(summary: Summary, table: int, width: int) -> list[Text]:
+    """The whole report, line by line: tables at most `table` wide, sentences at most `width`."""
     style = {"in_band": f"bold {GOOD}", "out_of_band": BAD, "no_data": "bold yellow"}[summary.verdict]
     out = _wrapped(verdict_text(summary), width, style)
     for run in summary.runs[:RUNS_SHOWN]:
-        out += [Text(), *_run(run, width)]
+        out += [Text(), *_run(run, table, width)]
     if len(summary.runs) > RUNS_SHOWN:
         out += [
             Text(),
@@ -94,12 +96,12 @@ def lines(summary: Summary, width: int) -> list[Text]:
     return out
 
 
-def _run(run: RunSummary, width: int) -> list[Text]:
+def _run(run: RunSummary, table: int, width: int) -> list[Text]:
     out = _wrapped(run_title(run), width, "bold")
     settings = settings_text(run)
     if settings:
         out += _wrapped(settings, width, QUIET, indent=2)
-    out += _phases(run.phases, width)
+    out += _phases(run.phases, table)
     economy = economics_text(run.economics)
     if economy:
         cheap = run.economics.speedup is None or run.economics.speedup >= 1

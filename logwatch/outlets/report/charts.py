@@ -1,14 +1,18 @@
 """Level 3: the picture report's charts: Altair to SVG with vl-convert, coloured by the page's own variables.
 
-Each chart comes twice, for wide and for narrow windows. Colours in the drawings are placeholders that become CSS
-variables, so that one drawing serves the light and the dark page.
+Each chart comes twice, for wide and for narrow windows. Colours in the drawings are placeholders that become
+CSS variables, so that one drawing serves the light and the dark page.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+import altair as alt
+import vl_convert as vlc
 
 from logwatch.outlets.report.track import Track, parts_of_cycle
 
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 WIDTHS = {"wide": 1010, "narrow": 330}
 MARGIN = 46
 VARIABLES = {
-    "#010101": "ink", "#020202": "quiet", "#030303": "line", "#040404": "band", "#050505": "bad", "#060606": "card",
+    "#010101": "ink", "#020202": "quiet", "#030303": "line", "#040404": "band", "#050505": "bad",
     "#070701": "c1", "#070702": "c2", "#070703": "c3", "#070704": "c4", "#070705": "c5", "#070706": "c6",
 }  # fmt: skip
 COLOURS = ("#070701", "#070702", "#070703", "#070704", "#070705", "#070706")
@@ -60,14 +64,12 @@ def scene(
     dated = all(track.dated for track in tracks)
     spans = [span for track in tracks for span in track.spans]
     places = [(span.time or "")[:23] if dated else span.line for span in spans]
-    return Scene(tracks, incidents, starts, malformed, dated, min(places), max(places))  # type: ignore[type-var]
+    return Scene(tracks, incidents, starts, malformed, dated, min(places), max(places))
 
 
 def phase_chart(on: Scene, phase: str) -> dict[str, str]:
     """A phase of all ranks against its band, with incidents and server starts."""
-    import altair as alt
-
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "x": on.at(span.line, span.time),
             "mean": cell.mean * 1000,
@@ -84,8 +86,8 @@ def phase_chart(on: Scene, phase: str) -> dict[str, str]:
     band = next((track.bands[phase] for track in on.tracks if phase in track.bands), None)
     edges = [band.low * 1000, band.high * 1000] if band else []
     lowest, highest = (
-        min([*(row["low"] for row in rows), *edges]),  # type: ignore[type-var]
-        max([*(row["high"] for row in rows), *edges]),  # type: ignore[type-var]
+        min([*(row["low"] for row in rows), *edges]),
+        max([*(row["high"] for row in rows), *edges]),
     )
     room = (highest - lowest) * 0.12 or highest * 0.05
     scale = alt.Scale(domain=[max(0.0, lowest - room), highest + room], nice=False)
@@ -94,16 +96,20 @@ def phase_chart(on: Scene, phase: str) -> dict[str, str]:
     colour = alt.Color(
         "rank:N",
         scale=alt.Scale(domain=ranks, range=[COLOURS[at % len(COLOURS)] for at in range(len(ranks))]),
-        legend=alt.Legend(title=None, orient="top") if 1 < len(ranks) <= 16 else None,
+        legend=alt.Legend(title=None, symbolOpacity=1) if 1 < len(ranks) <= 16 else None,
     )
     layers = []
     if band:
         across = alt.Chart(_table([{"x": on.begin, "x2": on.end, "y": edges[0], "y2": edges[1]}]))
         layers.append(
-            across.mark_rect(color=BAND, opacity=0.16).encode(x=_x(on), x2="x2", y=alt.Y("y:Q", scale=scale), y2="y2")
+            across.mark_rect(color=BAND, opacity=0.16).encode(
+                x=_x(on), x2="x2", y=alt.Y("y:Q", scale=scale), y2="y2"
+            )
         )
         layers += [
-            across.mark_rule(color=BAND, opacity=0.7, strokeWidth=1).encode(x=_x(on), x2="x2", y=alt.Y(f"{y_}:Q", scale=scale))
+            across.mark_rule(color=BAND, opacity=0.7, strokeWidth=1).encode(
+                x=_x(on), x2="x2", y=alt.Y(f"{y_}:Q", scale=scale)
+            )
             for y_ in ("y", "y2")
         ]
     layers += _incidents(on, phase)
@@ -111,65 +117,67 @@ def phase_chart(on: Scene, phase: str) -> dict[str, str]:
     base = alt.Chart(_table(rows))
     layers.append(
         base.mark_area(opacity=0.22, interpolate="linear").encode(
-            x=_x(on), y=alt.Y("low:Q", title="ms per cycle", scale=scale), y2="high", color=colour, detail="run:N"
+            x=_x(on),
+            y=alt.Y("low:Q", title="ms per cycle", scale=scale),
+            y2="high",
+            color=colour,
+            detail="run:N",
         )
     )
     layers.append(
-        base.mark_line(strokeWidth=1.8, strokeJoin="round").encode(x=_x(on), y=y, color=colour, detail="run:N")
+        base.mark_line(strokeWidth=1.8, strokeJoin="round").encode(
+            x=_x(on), y=y, color=colour, detail="run:N"
+        )
     )
     if len(rows) <= 80:
         layers.append(base.mark_circle(size=22, opacity=1).encode(x=_x(on), y=y, color=colour))
     outside = [row for row in rows if row["out"]]
     if outside:
-        layers.append(alt.Chart(_table(outside)).mark_circle(color=BAD, size=26, opacity=0.9).encode(x=_x(on), y=y))
+        layers.append(
+            alt.Chart(_table(outside)).mark_circle(color=BAD, size=26, opacity=0.9).encode(x=_x(on), y=y)
+        )
     return _svg(alt.layer(*layers), 250)
 
 
 def stack_chart(on: Scene) -> dict[str, str] | None:
     """The parts of a cycle of the first rank that has several, one on the other."""
-    import altair as alt
-
     track = next((track for track in on.tracks if len(parts_of_cycle(track)) > 1), None)
     if track is None:
         return None
     names = parts_of_cycle(track)
-    rows = [
-        {
-            "x": on.at(span.line, span.time),
-            "ms": span.cells[name].mean * 1000 if name in span.cells else 0.0,
-            "phase": name.replace("_", " "),
-            "order": order,
-            "run": span.run,
-        }
-        for span in track.spans
-        for order, name in enumerate(names)
-    ]
+    rows: list[dict[str, Any]] = []
+    for span in track.spans:
+        top = 0.0
+        for name in names:
+            bottom, top = top, top + (span.cells[name].mean * 1000 if name in span.cells else 0.0)
+            phase = name.replace("_", " ")
+            rows.append(
+                {"x": on.at(span.line, span.time), "from": bottom, "to": top, "phase": phase, "run": span.run}
+            )
     shown = [name.replace("_", " ") for name in names]
     colours = {"draft_forward": COLOURS[1], "target_verify": COLOURS[0], "draft_extend": COLOURS[2]}
     rest = iter([*COLOURS[3:], *COLOURS[3:], *COLOURS, *COLOURS])
-    chart = alt.Chart(_table(rows)).mark_area(interpolate="step-after" if len(track.spans) > 1 else "linear", opacity=0.85)
-    return _svg(
-        alt.layer(
-            chart.encode(
-                x=_x(on),
-                y=alt.Y("ms:Q", title="ms per cycle", stack="zero"),
-                color=alt.Color(
-                    "phase:N",
-                    scale=alt.Scale(domain=shown, range=[colours.get(name) or next(rest) for name in names]),
-                    legend=alt.Legend(title=None, orient="top"),
-                ),
-                order="order:O",
-                detail="run:N",
-            ),
-            *_starts(on),
-        ),
-        170,
+    colour = alt.Color(
+        "phase:N",
+        scale=alt.Scale(domain=shown, range=[colours.get(name) or next(rest) for name in names]),
+        legend=alt.Legend(title=None, symbolOpacity=1),
     )
+    area = (
+        alt.Chart(_table(rows))
+        .mark_area(opacity=0.85)
+        .encode(
+            x=_x(on),
+            y=alt.Y("from:Q", title="ms per cycle"),
+            y2="to",
+            color=colour,
+            detail="run:N",
+        )
+    )
+    return _svg(alt.layer(area, *_starts(on)), 170)
 
 
 def series_chart(on: Scene, name: str, title: str, *, against: str | None = None) -> dict[str, str] | None:
     """A plain series of all ranks, with a dashed line that it has to stay above."""
-    import altair as alt
 
     def rows_of(series: str) -> list[dict[str, Any]]:
         return [
@@ -186,9 +194,13 @@ def series_chart(on: Scene, name: str, title: str, *, against: str | None = None
     y = alt.Y("y:Q", title=title, scale=scale)
     colour = alt.Color("rank:N", scale=alt.Scale(range=list(COLOURS)), legend=None)
     layers = [*_incidents(on, name), *_starts(on)]
-    layers.append(alt.Chart(_table(rows)).mark_line(strokeWidth=1.6).encode(x=_x(on), y=y, color=colour, detail="run:N"))
+    layers.append(
+        alt.Chart(_table(rows)).mark_line(strokeWidth=1.6).encode(x=_x(on), y=y, color=colour, detail="run:N")
+    )
     if len(rows) <= 80:
-        layers.append(alt.Chart(_table(rows)).mark_circle(size=20, opacity=1).encode(x=_x(on), y=y, color=colour))
+        layers.append(
+            alt.Chart(_table(rows)).mark_circle(size=20, opacity=1).encode(x=_x(on), y=y, color=colour)
+        )
     limit = rows_of(against) if against else []
     if limit:
         layers.append(
@@ -197,25 +209,41 @@ def series_chart(on: Scene, name: str, title: str, *, against: str | None = None
             .encode(x=_x(on), y=y, detail=["run:N", "rank:N"])
         )
     if name == "tokens_per_cycle" and on.malformed:
-        ticks = [{"x": on.at(bad.line, bad.time)} for bad in on.malformed if on.at(bad.line, bad.time) is not None]
+        ticks = [
+            {"x": on.at(bad.line, bad.time)} for bad in on.malformed if on.at(bad.line, bad.time) is not None
+        ]
         if ticks:
             layers.append(
-                alt.Chart(_table(ticks)).mark_tick(color=BAD, thickness=1.5, height=8, yOffset=58).encode(x=_x(on))
+                alt.Chart(_table(ticks))
+                .mark_tick(color=BAD, thickness=1.5, height=8, yOffset=58)
+                .encode(x=_x(on))
             )
     return _svg(alt.layer(*layers), 130)
 
 
 def _x(on: Scene) -> Any:
-    import altair as alt
-
-    axis = alt.Axis(title=None if on.dated else "line", labelOverlap="greedy", labelFlush=True)
+    clock = alt.Axis(title=None, labelOverlap="greedy", labelFlush=True, format=_clock(on))
+    axis = clock if on.dated else alt.Axis(title="line", labelOverlap="greedy", labelFlush=True)
     scale = alt.Scale(domain=[on.begin, on.end], nice=False) if on.begin != on.end else alt.Undefined
     return alt.X("x:T" if on.dated else "x:Q", axis=axis, scale=scale)
 
 
-def _incidents(on: Scene, phase: str) -> list[Any]:
-    import altair as alt
+def _clock(on: Scene) -> str:
+    """How to write times: as exactly as the stretch of time needs, in 24 hours."""
+    begin, end = (
+        (datetime.fromisoformat(str(place)) for place in (on.begin, on.end)) if on.dated else (None, None)
+    )
+    if begin is None or end is None:
+        return ""
+    stretch = end - begin
+    if stretch > timedelta(days=3):
+        return "%b %d"
+    if stretch > timedelta(hours=20):
+        return "%b %d %H:%M"
+    return "%H:%M" if stretch > timedelta(minutes=12) else "%H:%M:%S"
 
+
+def _incidents(on: Scene, phase: str) -> list[Any]:
     rows = []
     for incident in on.incidents:
         begin = on.at(incident.onset.line, incident.onset.time)
@@ -233,12 +261,12 @@ def _incidents(on: Scene, phase: str) -> list[Any]:
 
 
 def _starts(on: Scene) -> list[Any]:
-    import altair as alt
-
     rows = [
         {"x": place, "run": f"run {start.run + 1}"}
         for start in on.starts
-        if start.settings and (place := on.at(start.place.line, start.time)) is not None and _within(on, place)
+        if start.settings
+        and (place := on.at(start.place.line, start.time)) is not None
+        and _within(on, place)
     ]
     if not rows:
         return []
@@ -252,15 +280,11 @@ def _within(on: Scene, place: str | int) -> bool:
 
 
 def _table(rows: list[dict[str, Any]]) -> Any:
-    import altair as alt
-
     return alt.InlineData(values=rows)
 
 
 def _svg(chart: Any, height: int) -> dict[str, str]:
     """Both widths of a chart as SVG without a size of its own."""
-    import vl_convert as vlc
-
     drawn = {}
     for name, width in WIDTHS.items():
         spec = chart.properties(width=width - MARGIN, height=height).to_dict()
@@ -276,13 +300,15 @@ def _config(narrow: bool) -> dict[str, Any]:
         "font": FONT,
         "view": {"stroke": None},
         "axis": {
-            "labelColor": QUIET, "titleColor": QUIET, "gridColor": LINE, "domainColor": LINE, "tickColor": LINE,
-            "labelFontSize": label, "titleFontSize": label, "titleFontWeight": "normal", "gridOpacity": 0.8,
+            "labelColor": QUIET, "titleColor": QUIET, "gridColor": LINE, "domainColor": LINE,
+            "tickColor": LINE, "labelFontSize": label, "titleFontSize": label, "titleFontWeight": "normal",
+            "gridOpacity": 0.8,
         },
         "axisX": {"grid": False, "tickCount": 4 if narrow else 10},
         "axisY": {"domain": False, "ticks": False, "tickCount": 5, "minExtent": 30},
         "legend": {
-            "labelColor": INK, "labelFontSize": label, "symbolType": "square", "orient": "top", "columns": 3 if narrow else 8,
+            "labelColor": INK, "labelFontSize": label, "symbolType": "square", "orient": "top",
+            "columns": 3 if narrow else 8, "columnPadding": 22, "symbolSize": 90,
         },
     }  # fmt: skip
 

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from logwatch.judging.economics import Economics, cycle_time_s, economics
 from logwatch.model import (
+    Change,
     Cycle,
     Incident,
     Item,
@@ -34,6 +36,8 @@ MAX_PHASES = 64
 """Phases of one rank and run that are told apart; a hostile log cannot make the summary grow."""
 
 MAX_RUNS = 4096
+_NUMBER = re.compile(r"[0-9]+$")
+MOST_STRAY = 32
 MAX_INCIDENTS = 1000
 
 
@@ -125,6 +129,8 @@ class _Phase:
     band: Limits | None = None
     judged: int = 0
     outside: int = 0
+    stray: list[float] = field(default_factory=list)  # the newest values outside, before an incident opens
+    stretch: Distribution | None = None  # all values outside since the onset of the open incident
 
     def summary(self, name: str) -> PhaseSummary:
         p05, median, p95 = self.values.quantiles(0.05, 0.5, 0.95)
@@ -209,13 +215,10 @@ class Collector:
 
     def summary(self) -> Summary:
         """The answer. May be asked at any time."""
-        runs = tuple(
-            sorted(
-                (*self._done, *map(self._run_summary, self._ranks.values())),
-                key=lambda run: list(self._streams()).index(run.stream),
-            )
-        )
-        incidents = tuple(self._incidents.values())
+        every = (*self._done, *map(self._run_summary, self._ranks.values()))
+        order = {stream: at for at, stream in enumerate(dict.fromkeys(run.stream for run in every))}
+        runs = tuple(sorted(every, key=lambda run: (order[run.stream], run.run, _natural(run.rank or ""))))
+        incidents = tuple(map(self._as_known_now, self._incidents.values()))
         out = bool(incidents) or any(phase.in_band is False for run in runs for phase in run.phases)
         verdict = "no_data" if not runs else "out_of_band" if out else "in_band"
         return Summary(
@@ -227,9 +230,6 @@ class Collector:
             seen=dict(self._seen),
             malformed=tuple(self._malformed),
         )
-
-    def _streams(self) -> dict[str, None]:
-        return dict.fromkeys((*(run.stream for run in self._done), *(key[0] for key in self._ranks)))
 
     def _read(self, item: Read) -> None:
         old = self._inputs.get(item.path, InputSummary(item.path))
@@ -291,12 +291,39 @@ class Collector:
         if item.signal in {Signal.ABOVE, Signal.BELOW}:
             phase.outside += 1
             phase.course.bins[-1].outside += 1
+            phase.stray = [*phase.stray[-(MOST_STRAY - 1) :], item.value]
+            if phase.stretch is not None:
+                phase.stretch.add(item.value)
 
     def _incident(self, item: Incident) -> None:
+        self._follow(item)
         if item.key in self._incidents or len(self._incidents) < MAX_INCIDENTS:
             self._incidents[item.key] = item
         elif item.change == "opened":
             self._more_incidents += 1
+
+    def _follow(self, item: Incident) -> None:
+        """An incident says its level when it opens: what comes after is followed here, until it resolves."""
+        rank = self._ranks.get((item.stream, item.run, item.rank))
+        phase = rank.phases.get(item.phase) if rank else None
+        if phase is None or item.kind != "out_of_band":
+            return
+        if item.change is Change.RESOLVED:
+            phase.stretch = None
+        elif item.change in {Change.OPENED, Change.WORSENED}:
+            phase.stretch = Distribution()
+            for value in phase.stray[-min(item.samples, MOST_STRAY) :]:
+                phase.stretch.add(value)
+
+    def _as_known_now(self, item: Incident) -> Incident:
+        """An open incident with the level of all its samples."""
+        rank = self._ranks.get((item.stream, item.run, item.rank))
+        phase = rank.phases.get(item.phase) if rank else None
+        if item.resolved or phase is None or phase.stretch is None or item.kind != "out_of_band":
+            return item
+        after = phase.stretch.quantile(0.5)
+        ratio = after / (item.after / item.ratio) if item.after and item.ratio else item.ratio
+        return replace(item, after=after, ratio=ratio, samples=max(item.samples, phase.stretch.count))
 
     def _run_summary(self, rank: _Rank) -> RunSummary:
         start = self._starts.get((rank.stream, rank.run))
@@ -332,3 +359,11 @@ def _order(phase: str) -> tuple[int, int]:
     if phase in FIRST_PHASES:
         return 0, FIRST_PHASES.index(phase)
     return (2, LAST_PHASES.index(phase)) if phase in LAST_PHASES else (1, 0)
+
+
+def _natural(rank: str) -> list[tuple[str, int]]:
+    """`TP2` before `TP10`."""
+    return [
+        (word.rstrip("0123456789"), int(found[0]) if (found := _NUMBER.search(word)) else -1)
+        for word in rank.split()
+    ]

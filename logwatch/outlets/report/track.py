@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from logwatch.judging.economics import economics_of
-from logwatch.model import Incident, Item, Malformed, Read, RunStarted, Signal
+from logwatch.model import Item, Malformed, Moment, Read, RunStarted, Signal
 from logwatch.outlets.report.samples import Sample, Samples
 from logwatch.outlets.report.summary import LAST_PHASES
 
 if TYPE_CHECKING:
-    from logwatch.model import Limits, Moment
+    from logwatch.model import Limits
 
 BINS = 480
 MAX_RANKS = 64
@@ -57,7 +57,13 @@ class Span:
 
 @dataclass(slots=True)
 class Track:
-    """One rank over the whole log in at most `BINS` spans, and the bands that judged it last."""
+    """One rank over the whole log in at most `BINS` spans.
+
+    Attributes:
+        per_span: Reports that one span may hold by now.
+        bands: The band that judged a phase last.
+        dated: Whether all reports have a time and no time is before the one before it.
+    """
 
     stream: str
     rank: str | None
@@ -132,8 +138,6 @@ class Tracker:
             self._sample(sample)
 
     def _malformed(self, stream: str) -> None:
-        from logwatch.model import Moment
-
         moments = self.malformed.setdefault(stream, [])
         moments += [Moment(bad.place.line, bad.time) for bad in self._held][: MAX_MALFORMED - len(moments)]
         self._held.clear()
@@ -161,12 +165,15 @@ class Tracker:
         ):
             if figure is not None:
                 cells[name] = Cell(1, figure, figure, figure)
-        track.dated = track.dated and cycle.time is not None and len(cycle.time) >= 19
+        last = track.spans[-1].time if track.spans else None
+        track.dated = (
+            track.dated and cycle.time is not None and len(cycle.time) >= 19 and cycle.time >= (last or "")
+        )
         track.add(Span(cycle.place.line, cycle.time, cycle.run, 1, cells))
 
 
 def main_phase(tracks: list[Track]) -> str | None:
-    """The phase that the first picture shows: verify where there is one, else what was inferred, else the slowest."""
+    """The phase of the first picture: verify where there is one, else what was inferred, else the slowest."""
     totals: dict[str, float] = {}
     for track in tracks:
         for span in track.spans:
@@ -185,6 +192,3 @@ def parts_of_cycle(track: Track) -> list[str]:
     order = ["draft_forward", "target_verify", "draft_extend"]
     others = {"tokens_per_cycle", "breakeven", "batch_size", *LAST_PHASES, *order}
     return [name for name in order if name in names] + [name for name in names if name not in others]
-
-
-__all__ = ["Cell", "Incident", "Span", "Track", "Tracker", "main_phase", "parts_of_cycle"]

@@ -1,0 +1,300 @@
+"""Level 3: the picture report: one HTML file that needs nothing else, in light and dark, narrow and wide.
+
+Nothing is fetched and no script runs: charts are inline SVG, and the page forbids itself everything else. All
+text from the log is escaped.
+"""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from logwatch import __version__
+from logwatch.errors import Problem, SourceError
+from logwatch.outlets.report.charts import phase_chart, scene, series_chart, stack_chart
+from logwatch.outlets.report.strips import course
+from logwatch.outlets.report.track import Track, Tracker, main_phase
+from logwatch.outlets.report.wording import (
+    band_text,
+    economics_text,
+    incident_text,
+    lasted,
+    run_title,
+    safe,
+    settings_text,
+    state_text,
+    verdict_text,
+)
+from logwatch.units import format_bytes, milliseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from logwatch.model import Incident, RunStarted
+    from logwatch.outlets.report.summary import PhaseSummary, RunSummary, Summary
+
+MAX_STREAMS = 12
+MAX_ROWS = 60
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
+
+
+class PageSink(Tracker):
+    """Sink that draws the replay; `write` makes the file once the summary is known."""
+
+    def __init__(self, path: Path, baseline_tokens_per_second: float | None = None) -> None:
+        super().__init__(baseline_tokens_per_second)
+        self.path = path
+        if not path.parent.is_dir():
+            raise SourceError(
+                Problem(str(path), "cannot be written: no such directory", "check the directory")
+            )
+
+    def discard(self) -> None:
+        """Leave nothing behind: the replay failed."""
+
+    def write(self, summary: Summary) -> None:
+        """Make the file."""
+        text = page(summary, self)
+        try:
+            self.path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise SourceError(Problem(str(self.path), f"cannot be written: {error.strerror}")) from None
+
+
+def page(summary: Summary, tracker: Tracker) -> str:
+    """The whole document."""
+    streams = list(dict.fromkeys(run.stream for run in summary.runs))
+    body = [_header(summary)]
+    if summary.incidents:
+        body.append("<h2>Incidents</h2>")
+        body += [_incident(incident) for incident in summary.incidents[:MAX_ROWS]]
+        left = len(summary.incidents) - MAX_ROWS + summary.more_incidents
+        if left > 0:
+            body.append(f"<p class=quiet>and {left} more</p>")
+    for stream in streams[:MAX_STREAMS]:
+        body += _stream(stream, summary, tracker)
+    if len(streams) > MAX_STREAMS:
+        body.append(f"<p class=quiet>Pictures of {len(streams) - MAX_STREAMS} more streams are left out.</p>")
+    body.append(_inputs(summary))
+    title = f"logwatch: {verdict_text(summary)}"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
+        f"<title>{_text(title)}</title><style>{STYLE}</style></head>\n<body><main>\n"
+        + "\n".join(body)
+        + "\n</main></body></html>\n"
+    )
+
+
+def _text(text: object) -> str:
+    return html.escape(safe(str(text), 400))
+
+
+def _header(summary: Summary) -> str:
+    good = summary.verdict == "in_band"
+    badge = "in band" if good else summary.verdict.replace("_", " ")
+    size, lines = sum(each.bytes for each in summary.inputs), sum(each.lines for each in summary.inputs)
+    names = ", ".join(each.path for each in summary.inputs[:4]) + (" ..." if len(summary.inputs) > 4 else "")
+    verdict = verdict_text(summary)
+    return (
+        f'<header><span class="badge {"good" if good else "bad"}">{_text(badge)}</span>'
+        f"<h1>{_text(verdict)}</h1>"
+        f"<p class=quiet>{_text(names)}: {format_bytes(size)}, {lines:,} lines</p></header>"
+    )
+
+
+def _incident(incident: Incident) -> str:
+    causes = "".join(
+        f"<li><b>{_text(cause.cause.replace('_', ' '))}</b>: {_text(cause.evidence)}</li>"
+        for cause in incident.causes
+    )
+    return (
+        f'<div class="card incident{" over" if incident.resolved else ""}">'
+        f"<h3>{_text(incident_text(incident))}</h3>"
+        f"<p class=quiet>{_text(incident.stream)}: {_text(lasted(incident))}</p>"
+        + (f"<p>{_text(incident.detail)}</p>" if incident.detail else "")
+        + (f"<ul>{causes}</ul>" if causes else "")
+        + "</div>"
+    )
+
+
+def _stream(stream: str, summary: Summary, tracker: Tracker) -> Iterable[str]:
+    runs = [run for run in summary.runs if run.stream == stream]
+    yield f"<h2>{_text(stream)}</h2>"
+    tracks = [track for key, track in tracker.tracks.items() if key[0] == stream and track.spans]
+    phase = main_phase(tracks)
+    if runs:
+        yield _tiles(runs[-1], phase)
+    if phase is not None:
+        yield from _charts(stream, phase, tracks, summary, tracker)
+    yield _runs(runs)
+    yield _settings(tracker.starts.get(stream, []))
+
+
+def _tiles(run: RunSummary, main: str | None) -> str:
+    """The last run's figures, large."""
+    tiles = []
+    phase = next((phase for phase in run.phases if phase.phase == main), None)
+    if phase is not None:
+        state = {"in": "good", "high": "bad", "low": "bad"}.get(state_text(phase), "")
+        where = f"band {band_text(phase.band)} ms" if phase.band else "no band"
+        tiles.append(
+            (milliseconds(phase.median_s), f"{phase.phase.replace('_', ' ')}, median; {where}", state)
+        )
+    now = run.economics
+    if run.tokens_per_cycle is not None:
+        tiles.append((f"{run.tokens_per_cycle:.2f}", "tokens per cycle, bonus token counted", ""))
+    if now.breakeven_tokens_per_cycle is not None:
+        against = f"break-even tokens per cycle, against {now.baseline_tokens_per_second:g} tok/s"
+        tiles.append((f"{now.breakeven_tokens_per_cycle:.2f}", against, ""))
+    if now.estimated_tokens_per_second is not None:
+        state = "" if now.speedup is None else "good" if now.speedup >= 1 else "bad"
+        words = "tok/s, estimated" + (
+            f"; {now.speedup:.2f} x the baseline" if now.speedup is not None else ""
+        )
+        tiles.append((f"{now.estimated_tokens_per_second:.1f}", words, state))
+    cells = "".join(
+        f'<div class="tile {state}"><b>{_text(figure)}</b><span>{_text(words)}</span></div>'
+        for figure, words, state in tiles
+    )
+    return f"<div class=tiles>{cells}</div>"
+
+
+def _charts(
+    stream: str, phase: str, tracks: list[Track], summary: Summary, tracker: Tracker
+) -> Iterable[str]:
+    incidents = [incident for incident in summary.incidents if incident.stream == stream]
+    on = scene(tracks, incidents, tracker.starts.get(stream, []), tracker.malformed.get(stream, []))
+    name = phase.replace("_", " ").capitalize()
+    band = next((track.bands[phase] for track in tracks if phase in track.bands), None)
+    words = [f"Green: the band, {band_text(band)} ms." if band else "No band is configured for this phase."]
+    if any(incident.phase == phase for incident in incidents):
+        words.append("Red shade: incidents, from their onset.")
+    if sum(bool(start.settings) for start in on.starts) > 1:
+        words.append("Dashed: server starts.")
+    if not on.dated:
+        words.append("The axis is the line number: times are missing or run backwards.")
+    yield _card(f"{name}, ms per cycle", " ".join(words), phase_chart(on, phase))
+    yield _card("Where a cycle goes", "", stack_chart(on))
+    words = ["Dashed red: break-even."] if tracker.baseline else []
+    if on.malformed:
+        words.append("Red ticks: malformed lines.")
+    yield _card(
+        "Tokens per cycle",
+        " ".join(words),
+        series_chart(on, "tokens_per_cycle", "tokens", against="breakeven" if tracker.baseline else None),
+    )
+    yield _card("Batch size", "", series_chart(on, "batch_size", "requests"))
+
+
+def _card(title: str, words: str, drawn: dict[str, str] | None) -> str:
+    if drawn is None:
+        return ""
+    about = f"<p class=quiet>{_text(words)}</p>" if words else ""
+    return (
+        f"<div class=card><h3>{_text(title)}</h3>{about}"
+        f"<div class=wide>{drawn['wide']}</div><div class=narrow>{drawn['narrow']}</div></div>"
+    )
+
+
+def _runs(runs: Sequence[RunSummary]) -> str:
+    parts = []
+    for run in runs[:MAX_ROWS]:
+        rows = "".join(_phase(phase) for phase in run.phases)
+        parts.append(
+            f"<div class=card><h3>{_text(run_title(run))}</h3><p class=quiet>{_text(settings_text(run))}</p>"
+            "<div class=scroll><table><tr><th>phase<th class=n>samples<th class=n>median ms<th class=n>5 %"
+            "<th class=n>95 %<th class=n>share<th>band ms<th><th>over the log</tr>"
+            f"{rows}</table></div><p class=quiet>{_text(economics_text(run.economics))}</p></div>"
+        )
+    if len(runs) > MAX_ROWS:
+        parts.append(f"<p class=quiet>and {len(runs) - MAX_ROWS} more runs</p>")
+    return "\n".join(parts)
+
+
+def _phase(phase: PhaseSummary) -> str:
+    state = state_text(phase)
+    strip = "".join(
+        f"<i>{block}</i>" if outside else block
+        for block, outside in course(phase.course, phase.median_s, phase.band, 32)
+    )
+    kind = "in" if state == "in" else "out" if state else ""
+    return (
+        f"<tr><td>{_text(phase.phase.replace('_', ' '))}{_figures(f'{phase.samples:,}')}"
+        f'<td class="n {kind}">{phase.median_s * 1000:.2f}'
+        + _figures(
+            f"{phase.p05_s * 1000:.2f}",
+            f"{phase.p95_s * 1000:.2f}",
+            "" if phase.share is None else f"{phase.share:.1%}",
+        )
+        + f'<td>{band_text(phase.band) if phase.band else ""}<td class="{kind}">{_text(state)}'
+        f"<td class=strip>{strip}</tr>"
+    )
+
+
+def _figures(*figures: str) -> str:
+    """Cells whose figures stand below each other."""
+    return "".join(f"<td class=n>{figure}" for figure in figures)
+
+
+def _words(*words: object) -> str:
+    """Cells of text from the log."""
+    return "".join(f"<td class=wrap>{_text(word)}" for word in words)
+
+
+def _settings(starts: Sequence[RunStarted]) -> str:
+    """What differs between the runs first, then each run's settings to unfold."""
+    known = {start.run: start for start in starts if start.settings}
+    if not known:
+        return ""
+    numbers = sorted(known)[-8:]
+    parts = []
+    if len(numbers) > 1:
+        names = sorted({name for number in numbers for name in known[number].settings})
+        rows = [
+            f"<tr><td><code>{_text(name)}</code>{_words(*values)}</tr>"
+            for name in names
+            if len(set(values := [known[number].settings.get(name, "(not set)") for number in numbers])) > 1
+        ]
+        head = "".join(f"<th>run {number + 1}" for number in numbers)
+        table = (
+            f"<div class=scroll><table><tr><th>setting{head}</tr>{''.join(rows)}</table></div>"
+            if rows
+            else "<p class=quiet>All settings are the same.</p>"
+        )
+        parts.append(f"<div class=card><h3>What differs between the runs' settings</h3>{table}</div>")
+    for number in numbers:
+        start = known[number]
+        rows = [
+            f"<tr><td><code>{_text(n)}</code><td class=wrap>{_text(v)}</tr>"
+            for n, v in start.settings.items()
+        ]
+        parts.append(
+            f"<details><summary>Settings of run {number + 1} ({len(start.settings)})</summary>"
+            f"<div class=card><div class=scroll><table>{''.join(rows)}</table></div></div></details>"
+        )
+    return "\n".join(parts)
+
+
+def _inputs(summary: Summary) -> str:
+    rows = "".join(
+        f"<tr>{_words(each.path)}"
+        + _figures(format_bytes(each.bytes), f"{each.lines:,}", f"{each.records:,}", f"{each.malformed:,}")
+        + f'<td class="wrap out">{_text(each.damage or "")}</tr>'
+        for each in summary.inputs[:MAX_ROWS]
+    )
+    bad = "".join(
+        f"<tr><td class=wrap>{_text(bad.place.path)}:{bad.place.line}:{bad.column}<td>{_text(bad.kind)}"
+        f"<td class=wrap>wants {_text(bad.expected)}, found <code>{_text(bad.found)}</code></tr>"
+        for bad in summary.malformed
+    )
+    table = f"<h3>Malformed lines</h3><div class=scroll><table>{bad}</table></div>" if bad else ""
+    return (
+        "<h2>What was read</h2><div class=card><div class=scroll><table><tr><th>input<th class=n>size"
+        f"<th class=n>lines<th class=n>records<th class=n>malformed<th></tr>{rows}</table></div>{table}</div>"
+        f"<p class=quiet>logwatch {__version__}, replay</p>"
+    )
