@@ -128,6 +128,10 @@ def no_samples(summary: Summary, *, limited: bool = False) -> Problem:
     if not any(each.bytes for each in summary.inputs):
         return Problem(where, f"no samples found: nothing in it{damage}", "is it the right file?")
     seen = summary.seen
+    if limited:
+        counts = sum(each.records for each in summary.inputs)
+        what = f"no samples found: none of its {counts:,} records lies between --since and --until{damage}"
+        return Problem(where, what, "a log without dates cannot be limited to a time")
     if not seen:
         lines = sum(each.lines for each in summary.inputs)
         what = f"no samples found: none of its {lines:,} lines is one of an SGLang server{damage}"
@@ -136,8 +140,6 @@ def no_samples(summary: Summary, *, limited: bool = False) -> Problem:
         )
     counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(seen.items(), key=lambda kv: -kv[1]))
     what = f"no samples found: its records are {counts}{damage}"
-    if limited:
-        return Problem(where, what, "none lies between --since and --until")
     if "decode" in seen:
         hint = "every decode line follows a gap; use a smaller --decode-log-interval or a longer log"
         return Problem(where, what, f"{TURN_ON}; {hint}")
