@@ -1,0 +1,263 @@
+"""Level 3: the rotated, copied and compressed files beside a followed one: which is which, and what is still unread."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from logwatch.intake.identity import ENOUGH_BYTES, WINDOW_BYTES, Facts, Identity, Mark, ReadAt, facts_of, mark_of
+from logwatch.intake.names import is_packed_name, siblings, unpacked_name
+from logwatch.intake.opened import PackedFile, PlainFile, open_log
+from logwatch.intake.parts import Finished, Part
+from logwatch.model import Notify
+
+if TYPE_CHECKING:
+    from logwatch.intake.lineage import Lineage
+
+MOST_FINISHED = 64
+
+
+@dataclass(slots=True)
+class Shop:
+    """What all lineages of a `Tail` share.
+
+    Attributes:
+        clock: Monotonic seconds.
+        bulk_bytes: A backlog of this many bytes is given out as a `Range`; None: never.
+        known: Lineage that reads or has read a file, by identity.
+        open_parts: Parts that hold a descriptor, the one read longest ago first.
+        most_open: So many may hold one.
+    """
+
+    notify: Notify
+    clock: Callable[[], float]
+    bulk_bytes: int | None = None
+    most_open: int = 64
+    known: dict[Identity, Lineage] = field(default_factory=dict)
+    open_parts: dict[int, Part] = field(default_factory=dict)
+
+    def opened(self, part: Part) -> None:
+        """A part is read: the one read longest ago may have to give its descriptor back."""
+        self.open_parts.pop(id(part), None)
+        self.open_parts[id(part)] = part
+        while len(self.open_parts) > self.most_open:
+            self.close(next(iter(self.open_parts.values())))
+
+    def close(self, part: Part) -> None:
+        """Give a part's descriptor back."""
+        self.open_parts.pop(id(part), None)
+        part.close()
+
+
+class Beside:
+    """The files beside a lineage's name.
+
+    Attributes:
+        finished: Files read to their end or passed over, the newest last, at most `MOST_FINISHED`.
+    """
+
+    def __init__(self, shop: Shop, lineage: Lineage) -> None:
+        self.finished: list[Finished] = []
+        self._shop = shop
+        self._lineage = lineage
+
+    # -- finished files -----------------------------------------------------------------------------------------
+
+    def finish(self, done: Finished) -> None:
+        """Remember a file as done with."""
+        self.finished.append(done)
+        self._shop.known[done.identity] = self._lineage
+        for old in self.finished[:-MOST_FINISHED]:
+            self._shop.known.pop(old.identity, None)
+        del self.finished[:-MOST_FINISHED]
+
+    def pass_over(self, path: str, facts: Facts) -> None:
+        """Never read a file: it is older than the following. Its end is marked, in case it is overwritten."""
+        mark = None
+        try:
+            file = open_log(path)
+        except OSError:
+            file = None
+        if file is not None:
+            if not file.packed:
+                mark = _mark_at_end(file, facts.size)
+            file.close()
+        self.finish(Finished(path, facts.identity, mark, modified_ns=facts.modified_ns))
+
+    def is_finished(self, identity: Identity) -> bool:
+        """Whether a file is done with."""
+        return any(done.identity == identity for done in self.finished)
+
+    def is_unknown(self, path: str, facts: Facts) -> bool:
+        """Whether nobody has read, reads or passed over this file; one overwritten since counts as unknown."""
+        owner = self._shop.known.get(facts.identity)
+        if owner is None:
+            return True
+        done = next((done for done in owner.beside.finished if done.identity == facts.identity), None)
+        reading = any(part.identity == facts.identity for part in owner.parts)
+        if done is None or reading or done.modified_ns == facts.modified_ns:
+            return False
+        if done.mark is not None and _holds(path, done.mark):
+            done.modified_ns = facts.modified_ns
+            return False
+        owner.beside.finished.remove(done)
+        del self._shop.known[facts.identity]
+        return True
+
+    def dump(self) -> list[dict[str, Any]]:
+        """The finished files as JSON-able values."""
+        return [asdict(done) for done in self.finished]
+
+    def load(self, saved: Iterable[Mapping[str, Any]]) -> None:
+        """Take back what `dump` gave."""
+        for item in saved:
+            mark = Mark(**item["mark"]) if item["mark"] else None
+            identity = Identity(**item["identity"])
+            self.finish(Finished(item["path"], identity, mark, item["line"], item["modified_ns"]))
+
+    # -- unread files -------------------------------------------------------------------------------------------
+
+    def part(self, path: str, facts: Facts) -> Part:
+        """A file to read from its start."""
+        made = Part(path, facts.identity, final=True)
+        made.see(facts)
+        self._shop.known[facts.identity] = self._lineage
+        return made
+
+    def find(self, old: Part) -> bool:
+        """Learn the name that a file which lost its own has now; a packed copy stands in for it if it is gone."""
+        if old.file is not None:
+            old.see(old.file.facts())
+            self.find_by_identity(old)
+            return True
+        if self.find_by_identity(old):
+            return True
+        if old.mark is not None and (copy := self.copy_of(old.mark)) is not None:
+            self.continue_in(old, *copy)
+            return True
+        return False
+
+    def find_by_identity(self, old: Part) -> bool:
+        """Learn a renamed file's name; False: it is not beside."""
+        for path, facts in self._candidates():
+            if facts.identity == old.identity:
+                old.path = path
+                old.see(facts)
+                return True
+        return False
+
+    def copy_of(self, mark: Mark) -> tuple[str, Facts] | None:
+        """An unknown file beside that holds what was read, up to the mark."""
+        for path, facts in self._candidates():
+            if self.is_unknown(path, facts) and self.is_copy(path, mark):
+                return path, facts
+        return None
+
+    def continue_in(self, part: Part, path: str, facts: Facts) -> None:
+        """Read the rest of a file in its copy."""
+        part.path, part.identity, part.packed = path, facts.identity, is_packed_name(path)
+        part.see(facts)
+        self._shop.known[facts.identity] = self._lineage
+
+    def is_copy(self, path: str, mark: Mark) -> bool:
+        """Whether a file holds, up to the mark, what was read, and enough of it to tell."""
+        enough = mark.window_bytes >= min(ENOUGH_BYTES, mark.offset) and mark.offset > 0
+        return enough and _holds(path, mark)
+
+    def between(self, old: Part, live: Identity) -> list[Part]:
+        """Files that came and went under the followed name since `old` was read: unknown ones, written later."""
+        found = []
+        for path, facts in self._candidates():
+            if facts.identity in {live, old.identity} or facts.size == 0 or facts.modified_ns < old.modified_ns:
+                continue
+            if self.is_unknown(path, facts) and not self.holds_nothing_new(path, facts):
+                found.append(self.part(path, facts))
+        return found
+
+    def holds_nothing_new(self, path: str, facts: Facts) -> bool:
+        """Whether an unknown file beside is a copy of what is read elsewhere."""
+        if is_packed_name(path) and self._is_known_path(unpacked_name(path)):
+            return True  # it is being packed
+        try:
+            file = open_log(path)
+        except OSError:
+            return False
+        try:
+            return self._repeats(file, path, facts)
+        except OSError:
+            return False
+        finally:
+            file.close()
+
+    def _repeats(self, file: PlainFile | PackedFile, path: str, facts: Facts) -> bool:
+        for done in self.finished:
+            mark = done.mark
+            if mark and mark.offset and mark.fits(file.read_at) and not file.read_at(mark.offset, 1):
+                self.finish(Finished(path, facts.identity, mark, done.line, facts.modified_ns))
+                return True
+        return not file.packed and any(
+            part.file is not None and not part.packed and _is_prefix(file.read_at, facts.size, part.file.read_at)
+            for part in self._lineage.parts
+        )
+
+    def _is_known_path(self, path: str) -> bool:
+        try:
+            return facts_of(path).identity in self._shop.known
+        except OSError:
+            return False
+
+    def _candidates(self) -> list[tuple[str, Facts]]:
+        """Files beside the followed name, and beside what it points to, that look rotated; oldest content first."""
+        lineage = self._lineage
+        places = dict.fromkeys([lineage.path, os.path.realpath(lineage.path), *(p.path for p in lineage.parts)])
+        found: dict[Identity, tuple[str, Facts]] = {}
+        for place in places:
+            for path in (place, *siblings(place)):
+                try:
+                    facts = facts_of(path)
+                except OSError:
+                    continue
+                if stat.S_ISREG(facts.mode):
+                    found.setdefault(facts.identity, (path, facts))
+        return sorted(found.values(), key=_age)
+
+
+def _age(candidate: tuple[str, Facts]) -> tuple[int, list[int]]:
+    """Sort key: the oldest content first; of files written in the same instant the higher number is older."""
+    path, facts = candidate
+    return facts.modified_ns, [-int(number) for number in re.findall(r"[0-9]{1,18}", os.path.basename(path))]
+
+
+def _holds(path: str, mark: Mark) -> bool:
+    try:
+        file = open_log(path)
+    except OSError:
+        return False
+    try:
+        return mark.fits(file.read_at)
+    except OSError:
+        return False
+    finally:
+        file.close()
+
+
+def _mark_at_end(file: PlainFile, size: int) -> Mark | None:
+    try:
+        return mark_of(file.read_at, size)
+    except OSError:
+        return None
+
+
+def _is_prefix(copy_at: ReadAt, size: int, original_at: ReadAt) -> bool:
+    """Whether a file is, as far as its head and its last bytes tell, the beginning of another one."""
+    head = min(size, WINDOW_BYTES)
+    tail = max(0, size - WINDOW_BYTES)
+    return (
+        size > 0
+        and copy_at(0, head) == original_at(0, head)
+        and copy_at(tail, WINDOW_BYTES) == original_at(tail, size - tail)
+    )

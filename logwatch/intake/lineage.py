@@ -1,0 +1,451 @@
+"""Level 3: the files of one stream, one after the other: the live one, its rotated and compressed copies.
+
+A stream is followed by its file's name. When the name means another file than before, the one before is drained first;
+what was rotated away in between is found beside it and read in between; when a file was truncated, what was not read
+yet is looked for in its copy. In doubt a file is read rather than passed over.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from logwatch.intake.beside import Beside, Shop
+from logwatch.intake.chunks import Chunk, Range
+from logwatch.intake.header import last_header
+from logwatch.intake.identity import Facts, Identity, Mark, facts_of
+from logwatch.intake.opened import PackedFile, PlainFile
+from logwatch.intake.parts import Changed, Finished, Moved, Part
+from logwatch.model import Level, Notice
+
+LATE_S = 60.0
+"""A rotated file stays open this long after its last byte: another process may still be writing to it."""
+MOST_LATE = 2
+PIECE_BYTES = 1 << 18
+RANGE_BYTES = 1 << 28
+
+
+class Lineage:
+    """One stream's files.
+
+    Args:
+        stream: Its name.
+        path: The name that is followed.
+
+    Attributes:
+        parts: Files to read, in order; the last is the live one unless it is `final`.
+        behind: Whether the last turn left bytes unread for want of budget.
+        changed: Whether the position moved since it was last asked for.
+        missing_since: When the followed name was first found to mean nothing; None while it means a file.
+    """
+
+    def __init__(self, shop: Shop, stream: str, path: str) -> None:
+        self.stream, self.path = stream, path
+        self.parts: list[Part] = []
+        self.beside = Beside(shop, self)
+        self.behind = False
+        self.changed = True
+        self.moved_host = False
+        self.missing_since: float | None = None
+        self.behind_since: float | None = None
+        self._shop = shop
+        self._late: list[tuple[Part, Finished, float]] = []
+        self._unreadable: set[str] = set()
+        self._header: tuple[int, bytes] | None = None
+        self._flush = False
+
+    descriptors: tuple[int, ...] = ()
+
+    @property
+    def restless(self) -> bool:
+        """Whether it needs a turn although nothing points at its path."""
+        return self.behind or len(self.parts) > 1 or bool(self._late) or self.missing_since is not None
+
+    @property
+    def unread(self) -> int:
+        """Bytes not yet given out, as far as sizes tell."""
+        return sum(max(0, part.size - part.offset) for part in self.parts if not part.packed)
+
+    @property
+    def at_line_start(self) -> bool:
+        """Whether what was given out last ended a line."""
+        return not self.parts or self.parts[0].at_line_start
+
+    # -- beginning ----------------------------------------------------------------------------------------------
+
+    def begin_at_end(self, facts: Facts) -> None:
+        """Take the existing file from its end: from the start of its unfinished line, if it has one."""
+        part = self._live(facts)
+        try:
+            part.open()
+        except (OSError, Changed, Moved):
+            return
+        file = part.file
+        assert file is not None
+        if file.packed:
+            self._shop.close(part)
+            self.parts.remove(part)
+            self.beside.finish(Finished(part.path, facts.identity, modified_ns=facts.modified_ns))
+            return
+        end = facts.size
+        start = max(0, end - PIECE_BYTES)
+        newline = file.read_at(start, end - start).rfind(b"\n")
+        offset = start + newline + 1 if newline >= 0 else (0 if start == 0 else end)
+        self._header = last_header(file.read_at, offset)
+        part.jump(offset, 0)
+        self._shop.opened(part)
+
+    def put_before(self, path: str, facts: Facts) -> None:
+        """Read a rotated copy that exists at the first start before what is already to be read."""
+        part = self.beside.part(path, facts)
+        at = sum(other.final for other in self.parts)
+        self.parts.insert(at, part)
+
+    # -- what the name means now --------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Compare the name with the files known and note rotations and truncations."""
+        try:
+            facts = facts_of(self.path)
+        except OSError as error:
+            if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
+                self._miss()
+            else:
+                self._cannot_read(self.path, error)
+            return
+        if not stat.S_ISREG(facts.mode):
+            return
+        if self.missing_since is not None and self.parts and self.parts[-1].identity == facts.identity:
+            self.parts[-1].path = os.path.realpath(self.path) if os.path.islink(self.path) else self.path
+        self.missing_since = None
+        live = self.parts[-1] if self.parts and not self.parts[-1].final else None
+        if live is None:
+            self._arrive(facts)
+        elif facts.identity == live.identity:
+            shrunk = not live.packed and facts.size < max(live.size, live.offset)
+            before = live.size
+            live.see(facts)
+            if shrunk:
+                self._truncated(live, before, "shrunk")
+        elif self._shop.known.get(facts.identity) in {None, self}:
+            self._rotated(live, facts)
+        # Else names were exchanged among followed files: each goes on with its own.
+
+    def _arrive(self, facts: Facts) -> None:
+        if self.beside.is_finished(facts.identity):
+            return
+        if self.parts:
+            self.parts += self.beside.between(self.parts[-1], facts.identity)
+        self._live(facts)
+
+    def _live(self, facts: Facts) -> Part:
+        part = self.beside.part(self.path, facts)
+        part.final = False
+        if os.path.islink(self.path):
+            part.path = os.path.realpath(self.path)  # the link may point elsewhere by the time this is found again
+        self.parts.append(part)
+        self.changed = True
+        return part
+
+    def _miss(self) -> None:
+        if self.missing_since is None:
+            self.missing_since = self._shop.clock()
+            if self.parts and not self.parts[-1].final and self.beside.find(self.parts[-1]):
+                self.parts[-1].final = self.parts[-1].packed
+
+    def _rotated(self, old: Part, facts: Facts) -> None:
+        if old.file is None and not self.beside.find_by_identity(old) and self._is_moved(old, facts):
+            old.identity, old.path = facts.identity, self.path
+            old.see(facts)
+            self._shop.known[facts.identity] = self
+            return
+        old.final = True
+        if not self.beside.find(old):
+            self._gone(old)
+        between = self.beside.between(old, facts.identity)
+        self.parts += between
+        self._live(facts)
+        self._say("rotated", f"{self.path} was rotated; {1 + len(between)} file(s) to finish first")
+
+    def _is_moved(self, old: Part, facts: Facts) -> bool:
+        """Whether state and logs came here from another host or file system: then only the content tells."""
+        elsewhere = self.moved_host or facts.identity.device != old.identity.device
+        return elsewhere and old.mark is not None and self.beside.is_copy(self.path, old.mark)
+
+    def _gone(self, part: Part) -> None:
+        part.gone = True
+        lost = 0 if part.packed else max(0, part.size - part.offset)
+        if lost:
+            self._lost(lost, f"{part.path} is gone, and with it {lost} bytes that were not read")
+        part.size = part.offset
+
+    def _truncated(self, part: Part, size_before: int, how: str) -> None:
+        """The live file lost what we had read of it: finish in its copy, then read it from its start."""
+        self.changed = True
+        mark = part.mark_at(part.offset)
+        copy = self.beside.copy_of(mark)
+        if copy is None and (kept := part.kept_after_truncation(part.size)) is not None:
+            self._say("truncated", f"{part.path} was cut back to byte {kept} ({how})", Level.WARNING)
+            part.cut_back(kept)
+            self._flush = True
+            return
+        rest = Part(part.path, part.identity, part.offset, part.line, part.offset, part.modified_ns, mark=mark)
+        rest.final, rest.gone = True, copy is None
+        if copy is not None:
+            self.beside.continue_in(rest, *copy)
+        elif lost := max(0, size_before - part.offset):
+            self._lost(lost, f"{part.path} was truncated before {lost} bytes of it were read")
+        fresh = Part(part.path, part.identity, size=part.size, modified_ns=part.modified_ns)
+        between = self.beside.between(part, part.identity)
+        self._shop.close(part)
+        at = self.parts.index(part)
+        self.parts[at : at + 1] = [*([rest] if part.offset else []), *between, fresh]
+        self._say("truncated", f"{part.path} was truncated ({how}); read anew from its start")
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def turn(self, budget: int) -> Iterator[Chunk | Range]:
+        """Look, then give out what is there, in order, up to a budget of bytes."""
+        self.look()
+        self.behind = False
+        if self._header is not None:
+            offset, line = self._header
+            self._header = None
+            yield Chunk(self.stream, self.path, offset, line, 1)
+        yield from self._read_late()
+        while self.parts:
+            part = self.parts[0]
+            budget = yield from self._drain(part, budget)
+            if self._flush:
+                self._flush = False
+                yield Chunk(self.stream, part.path, part.offset, b"", part.line, ends=True)
+            if self.behind:
+                break
+            if self.parts[0] is part and not self._is_over(part):
+                break
+            if self.parts[0] is part:
+                yield from self._finish(part)
+        self._note_lag()
+
+    def _is_over(self, part: Part) -> bool:
+        """Whether a drained part is done with: a file after it holds data, or it was deleted a while ago."""
+        if part.gone:
+            return True
+        if part.file is None:
+            return False
+        if len(self.parts) > 1:
+            after = self.parts[1]
+            return after.final or after.size > 0
+        unnamed = self.missing_since is not None and self._shop.clock() - self.missing_since > LATE_S
+        return unnamed and not part.packed and part.file.facts().links == 0
+
+    def _finish(self, part: Part) -> Iterator[Chunk]:
+        self.parts.remove(part)
+        self.changed = True
+        done = Finished(part.path, part.identity, part.mark_at(part.offset), part.line, part.modified_ns)
+        self.beside.finish(done)
+        if part.file is None or part.packed or part.gone:
+            self._shop.close(part)
+        else:
+            self._late.append((part, done, self._shop.clock() + LATE_S))
+            for late, _, _ in self._late[:-MOST_LATE]:
+                self._shop.close(late)
+            del self._late[:-MOST_LATE]
+        yield Chunk(self.stream, part.path, part.offset, b"", part.line, ends=True)
+
+    def _drain(self, part: Part, budget: int) -> Generator[Chunk | Range, None, int]:
+        """Give out a part's bytes to its end; leaves `behind` set where the budget ended first."""
+        if part.gone or not self._open(part):
+            return budget
+        while True:
+            if budget <= 0:
+                self.behind = part.packed or part.size > part.offset
+                return budget
+            try:
+                data = part.read(min(PIECE_BYTES, budget))
+            except Changed:
+                if part.final:
+                    self._gone(part)
+                else:
+                    assert part.file is not None
+                    before = part.size
+                    part.see(part.file.facts())
+                    self._truncated(part, before, "rewritten")
+                return budget
+            except OSError as error:
+                self._cannot_read(part.path, error)
+                return budget
+            if not data:
+                self._damaged(part)
+                return budget
+            self.changed = True
+            if (piece := self._range(part)) is not None:
+                yield piece
+                self.behind = True
+                return budget
+            if data[0] == 0 and part.at_line_start:
+                self._skip_nuls(part)
+                continue
+            offset, line = part.offset, part.line
+            part.advance(data)
+            budget -= len(data)
+            yield Chunk(self.stream, part.path, offset, data, line)
+
+    def _open(self, part: Part) -> bool:
+        try:
+            part.open()
+        except Changed:
+            if part.final:
+                self._gone(part)
+            else:
+                self._truncated(part, part.size, "rewritten")
+            return False
+        except (Moved, FileNotFoundError):
+            if part.final and not self.beside.find(part):
+                self._gone(part)
+            return False
+        except OSError as error:
+            self._cannot_read(part.path, error)
+            return False
+        self._shop.opened(part)
+        self._unreadable.discard(part.path)
+        return True
+
+    def _range(self, part: Part) -> Range | None:
+        """A large backlog's next whole lines, already counted as given out."""
+        bulk = self._shop.bulk_bytes
+        if bulk is None or part.packed or part.size - part.offset < bulk or not part.at_line_start:
+            return None
+        file = part.file
+        assert isinstance(file, PlainFile)
+        start, line = part.offset, part.line
+        end = min(part.size, start + RANGE_BYTES)
+        last = file.read_at(end - PIECE_BYTES, PIECE_BYTES).rfind(b"\n")
+        end += last + 1 - PIECE_BYTES
+        if last < 0 or end <= start:
+            return None
+        lines = 0
+        for offset in range(start, end, PIECE_BYTES):
+            lines += file.read_at(offset, min(PIECE_BYTES, end - offset)).count(b"\n")
+        part.jump(end, lines)
+        return Range(self.stream, part.path, f"/proc/self/fd/{file.descriptor}", start, end, line)
+
+    def _skip_nuls(self, part: Part) -> None:
+        """Pass over NULs at the start of a line: a writer without O_APPEND leaves them after a truncation."""
+        file = part.file
+        assert file is not None
+        first, end = part.offset, part.offset
+        while True:
+            end = max(end, file.data_from(end))
+            data = file.read_at(end, PIECE_BYTES)
+            rest = data.lstrip(b"\0")
+            end += len(data) - len(rest)
+            if rest or not data:
+                break
+        part.jump(end, 0)
+        self._say("skipped", f"{end - first} NUL bytes in {part.path} passed over", Level.WARNING, end - first)
+
+    def _read_late(self) -> Iterator[Chunk]:
+        """Whole lines that another process still wrote to a file rotated away and already finished."""
+        for late in list(self._late):
+            part, done, until = late
+            if not self.at_line_start or part.file is None:
+                continue
+            try:
+                data = part.read(PIECE_BYTES)
+            except (Changed, OSError):
+                data, until = b"", 0.0
+            data = data[: data.rfind(b"\n") + 1]
+            if data:
+                offset, line = part.offset, part.line
+                part.advance(data)
+                done.mark, done.line = part.mark_at(part.offset), part.line
+                self._late[self._late.index(late)] = (part, done, self._shop.clock() + LATE_S)
+                self.changed = True
+                yield Chunk(self.stream, part.path, offset, data, line)
+            elif self._shop.clock() > until:
+                self._shop.close(part)
+                self._late.remove(late)
+
+    # -- what is said and kept ----------------------------------------------------------------------------------
+
+    def _note_lag(self) -> None:
+        if not self.unread and not self.behind:
+            self.behind_since = None
+        elif self.behind_since is None:
+            self.behind_since = self._shop.clock()
+
+    def _say(self, kind: str, message: str, level: Level = Level.INFO, count: int = 0) -> None:
+        self._shop.notify(Notice(kind, message, level, self.stream, self.path, count))
+
+    def _lost(self, count: int, message: str) -> None:
+        self._say("lost", message, Level.ERROR, count)
+
+    def _damaged(self, part: Part) -> None:
+        if isinstance(part.file, PackedFile) and part.file.damage:
+            self._say("damaged", f"{part.path}: {part.file.damage}", Level.ERROR)
+
+    def _cannot_read(self, path: str, error: OSError) -> None:
+        if path not in self._unreadable:
+            self._unreadable.add(path)
+            self._say("unreadable", f"{path} cannot be read ({error.strerror}); tried again", Level.WARNING)
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        for part in (*self.parts, *(late for late, _, _ in self._late)):
+            self._shop.close(part)
+        self._late.clear()
+
+    def position(self, pending: int) -> dict[str, Any]:
+        """Where to go on after a restart, as JSON-able values.
+
+        Args:
+            pending: Bytes given out that the reader has not used yet: an unfinished line.
+        """
+        self.changed = False
+        part = self.parts[0] if self.parts else None
+        saved = None
+        if part is not None:
+            if pending and part.file is None:
+                self._open(part)
+            mark, line = part.mark_before(min(pending, part.offset))
+            saved = {
+                "path": part.path,
+                "identity": asdict(part.identity),
+                "mark": asdict(mark),
+                "line": line,
+                "size": part.size,
+                "modified_ns": part.modified_ns,
+                "packed": part.packed,
+                "final": part.final,
+                "gone": part.gone,
+            }
+        return {"path": self.path, "part": saved, "finished": self.beside.dump()}
+
+    @classmethod
+    def restore(cls, shop: Shop, stream: str, saved: Mapping[str, Any], *, moved_host: bool) -> Lineage:
+        """A lineage that goes on where `position` was taken."""
+        lineage = cls(shop, stream, saved["path"])
+        lineage.moved_host = moved_host
+        lineage.beside.load(saved["finished"])
+        if (kept := saved["part"]) is not None:
+            mark = Mark(**kept["mark"])
+            part = Part(
+                kept["path"],
+                Identity(**kept["identity"]),
+                mark.offset,
+                kept["line"],
+                kept["size"],
+                kept["modified_ns"],
+                kept["packed"],
+                kept["final"],
+                kept["gone"],
+                mark,
+            )
+            lineage.parts.append(part)
+            shop.known[part.identity] = lineage
+        return lineage

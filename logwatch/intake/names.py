@@ -1,0 +1,103 @@
+"""Level 3: which paths a pattern means, and which names are rotated copies of which file.
+
+Rotators differ (`a.log.1`, `a.log-20260211`, `a-2026-02-11.log`, `a.log.1.gz`, `a.log.2026-02-11T10`), so a name counts
+as a rotated copy of `a.log` when it adds only digits, dates, compression and words such as `old` to it, at its end or
+before its extension.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+PACKED = (".gz", ".zst", ".xz", ".bz2", ".tgz", ".Z", ".lz4")
+_ADDED = re.compile(r"(?:[._\-T:+@]|[0-9]|old|bak|backup|orig|prev|save|Z)+")
+_WILD = re.compile(r"[*?\[]")
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path is a glob rather than one name."""
+    return _WILD.search(path) is not None and not os.path.lexists(path)
+
+
+def expand(pattern: str) -> Iterator[str]:
+    """Paths that exist now for a path or glob (`**` works), in order of their names; directories are left out."""
+    if not is_pattern(pattern):
+        if os.path.lexists(pattern):
+            yield pattern
+        return
+    yield from sorted(glob.iglob(pattern, recursive=True))
+
+
+def directories_of(pattern: str) -> list[str]:
+    """Directories whose changes could change what a pattern means: its fixed part and every wild level that exists.
+
+    For what does not exist the nearest existing parent stands in.
+    """
+    directory = os.path.dirname(os.path.abspath(pattern))
+    if not _WILD.search(directory):
+        return [_existing(directory)]
+    parts = Path(directory).parts
+    wild = next(index for index, part in enumerate(parts) if _WILD.search(part))
+    found = {_existing(str(Path(*parts[:wild])))}
+    for depth in range(wild + 1, len(parts) + 1):
+        found.update(
+            path for path in glob.iglob(str(Path(*parts[:depth])), recursive=True) if os.path.isdir(path)
+        )
+    return sorted(found)
+
+
+def _existing(directory: str) -> str:
+    while not os.path.isdir(directory):
+        directory = os.path.dirname(directory)
+    return directory
+
+
+@lru_cache(maxsize=65536)
+def is_rotated_name(name: str, base: str) -> bool:
+    """Whether a file `name` looks like a rotated copy of the file `base` in the same directory.
+
+    >>> [is_rotated_name(n, "a.log") for n in ("a.log.1", "a.log.2.gz", "a-2026-02-11.log.zst", "a.log-20260211")]
+    [True, True, True, True]
+    >>> [is_rotated_name(n, "a.log") for n in ("a.log", "b.log.1", "a.log.err", "ab.log", "a.log.swp")]
+    [False, False, False, False, False]
+    """
+    if name == base:
+        return False
+    bare = unpacked_name(name)
+    stem, extension = os.path.splitext(base)
+    for start, end in ((base, ""), (stem, extension)):
+        if bare.startswith(start) and bare.endswith(end) and len(bare) >= len(start) + len(end):
+            added = bare[len(start) : len(bare) - len(end)] if end else bare[len(start) :]
+            if (added == "" and bare != name and not end) or _ADDED.fullmatch(added):
+                return True
+    return False
+
+
+def unpacked_name(name: str) -> str:
+    """The name without a compression's ending."""
+    for ending in PACKED:
+        if name.endswith(ending):
+            return name[: -len(ending)]
+    return name
+
+
+def is_packed_name(name: str) -> bool:
+    """Whether a name ends as compressed files do."""
+    return name.endswith(PACKED)
+
+
+def siblings(path: str) -> Iterator[str]:
+    """Existing files beside `path` whose names look like rotated copies of it."""
+    directory, base = os.path.split(path)
+    try:
+        with os.scandir(directory or ".") as entries:
+            names = [entry.name for entry in entries if is_rotated_name(entry.name, base)]
+    except OSError:
+        return
+    for name in sorted(names):
+        yield os.path.join(directory, name)

@@ -1,0 +1,216 @@
+"""Level 3: one file of a stream while it is read, and what is kept of it when it is closed or done."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from logwatch.intake.identity import HEAD_BYTES, WINDOW_BYTES, Facts, Identity, Mark, digest
+from logwatch.intake.opened import PackedFile, PlainFile, open_log
+
+RECENT_BYTES = 1 << 16
+_CLOCK = re.compile(rb"[0-9]{2}:[0-9]{2}:[0-9]{2}")
+_CLOCK_BYTES = 1024
+
+
+class Changed(Exception):  # noqa: N818  # a finding, not an error
+    """The file no longer holds what was read from it."""
+
+
+class Moved(Exception):  # noqa: N818  # a finding, not an error
+    """Another file has the name."""
+
+
+@dataclass(slots=True)
+class Part:
+    """One file (or one generation of it, after a truncation) in the order in which a stream is read.
+
+    Attributes:
+        path: Where it was last seen.
+        offset: Next byte to read, in uncompressed bytes.
+        line: Number of the line in which `offset` lies.
+        size: Bytes it held when last looked at (compressed ones, if it is packed).
+        modified_ns: When it was last written, as last seen.
+        final: Nobody follows it by name any more: it ends when it is drained.
+        gone: Nothing of it can be read any more; it only ends.
+        mark: What stood before `offset` when it was closed; None while it is open.
+    """
+
+    path: str
+    identity: Identity
+    offset: int = 0
+    line: int = 1
+    size: int = 0
+    modified_ns: int = 0
+    packed: bool = False
+    final: bool = False
+    gone: bool = False
+    mark: Mark | None = field(default_factory=Mark)
+    file: PlainFile | PackedFile | None = None
+    head: bytearray = field(default_factory=bytearray)
+    recent: bytearray = field(default_factory=bytearray)
+
+    @property
+    def at_line_start(self) -> bool:
+        """Whether the last byte given out ended a line; only known while the file is open."""
+        return self.offset == 0 or self.recent[-1:] == b"\n"
+
+    def see(self, facts: Facts) -> None:
+        """Remember what the file system says."""
+        self.size, self.modified_ns = facts.size, facts.modified_ns
+
+    def open(self) -> None:
+        """Open it where it was left.
+
+        Raises:
+            OSError: Not there, or not readable.
+            Moved: Another file has its name.
+            Changed: It holds something else.
+        """
+        if self.file is not None:
+            return
+        file = open_log(self.path)
+        try:
+            if file.facts().identity != self.identity:
+                raise Moved
+            self.adopt(file)
+        except (OSError, Changed, Moved):
+            file.close()
+            raise
+
+    def adopt(self, file: PlainFile | PackedFile) -> None:
+        """Go on in an open file.
+
+        Raises:
+            Changed: It does not hold what the mark says.
+        """
+        if self.mark is not None and not self.mark.fits(file.read_at):
+            raise Changed
+        start = max(0, self.offset - RECENT_BYTES)
+        self.recent = bytearray(file.read_at(start, self.offset - start))
+        self.head = bytearray(file.read_at(0, min(self.offset, HEAD_BYTES)))
+        if len(self.recent) < self.offset - start:
+            raise Changed
+        self.file, self.packed, self.mark = file, file.packed, None
+
+    def close(self) -> None:
+        """Give the descriptor back; what stood before `offset` is kept as a hash."""
+        if self.file is None:
+            return
+        self.mark = self.mark_at(self.offset)
+        self.file.close()
+        self.file = None
+        self.head, self.recent = bytearray(), bytearray()
+
+    def mark_at(self, offset: int) -> Mark:
+        """The mark at an offset not after what was read and not before what is remembered."""
+        if self.mark is not None:
+            return self.mark
+        behind = self.offset - offset
+        window = bytes(self.recent[max(0, len(self.recent) - behind - WINDOW_BYTES) : len(self.recent) - behind])
+        if behind + WINDOW_BYTES > RECENT_BYTES and self.file is not None:
+            size = min(offset, WINDOW_BYTES)
+            window = self.file.read_at(offset - size, size)
+        head = bytes(self.head[:offset])
+        return Mark(offset, len(head), digest(head), len(window), digest(window))
+
+    def mark_before(self, pending: int) -> tuple[Mark, int]:
+        """The mark `pending` bytes before `offset`, and the number of the line there."""
+        mark = self.mark_at(self.offset - pending)
+        behind = self.offset - mark.offset
+        return mark, self.line - (self.recent[-behind:].count(b"\n") if behind else 0)
+
+    def read(self, count: int) -> bytes:
+        """The next bytes, after a look at those before them; empty at the end. Moves nothing.
+
+        Raises:
+            Changed: What was read before is no longer there.
+            OSError: Reading failed.
+        """
+        if self.file is None:
+            return b""
+        known = bytes(self.recent[-WINDOW_BYTES:])
+        data = self.file.read_at(self.offset - len(known), len(known) + count)
+        if data[: len(known)] != known:
+            raise Changed
+        if self.offset and self.file.read_at(0, len(self.head)) != self.head:
+            raise Changed
+        return data[len(known) :]
+
+    def advance(self, data: bytes) -> None:
+        """Count bytes as given out."""
+        if len(self.head) < HEAD_BYTES and self.offset == len(self.head):
+            self.head += data[: HEAD_BYTES - len(self.head)]
+        self.recent += data
+        del self.recent[:-RECENT_BYTES]
+        self.offset += len(data)
+        self.line += data.count(b"\n")
+        self.size = max(self.size, 0 if self.packed else self.offset)
+
+    def jump(self, offset: int, lines: int) -> None:
+        """Go to a later offset without having given out what lies between (a range for the bulk path).
+
+        Raises:
+            Changed: The bytes are not there.
+        """
+        file = self.file
+        assert file is not None
+        self.offset, self.line = offset, self.line + lines
+        self.mark = Mark()
+        self.adopt(file)
+
+    def kept_after_truncation(self, size: int) -> int | None:
+        """How much of what was read is still there, if a truncation plainly cut the file in its middle.
+
+        A new run may begin with the very bytes of the one before (its banner), so the common part must hold a clock
+        time to count; None: take the content as new.
+        """
+        if self.file is None:
+            return None
+        start = self.offset - len(self.recent)
+        if size <= start:
+            return None
+        now = self.file.read_at(start, min(size, self.offset) - start)
+        common = _common(now, self.recent)
+        before = bytes(self.recent[max(0, common - _CLOCK_BYTES) : common])
+        if (start and not common) or not _CLOCK.search(before):
+            return None
+        return start + common
+
+    def cut_back(self, offset: int) -> None:
+        """Forget what was read after an offset that lies within the remembered bytes."""
+        lost = self.recent[len(self.recent) - (self.offset - offset) :]
+        self.line -= lost.count(b"\n")
+        del self.recent[len(self.recent) - len(lost) :]
+        del self.head[offset:]
+        self.offset = offset
+
+
+def _common(first: bytes, second: bytes | bytearray) -> int:
+    """Length of the common beginning."""
+    limit = min(len(first), len(second))
+    if first[:limit] == second[:limit]:
+        return limit
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        if first[:middle] == second[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@dataclass(slots=True)
+class Finished:
+    """A file that was read to its end (or is to be passed over), so that its copies are not read again.
+
+    Attributes:
+        mark: What stood at its end; None: known by identity only.
+    """
+
+    path: str
+    identity: Identity
+    mark: Mark | None = None
+    line: int = 1
+    modified_ns: int = 0

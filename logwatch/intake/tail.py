@@ -1,0 +1,328 @@
+"""Level 3: endless byte sources: files, globs and directories, through rotation, truncation and restarts.
+
+`Tail.read` gives `Chunk`s (and `Range`s of a large backlog); `Tail.positions` gives, as JSON text a stream, where to go
+on, for the state file to commit together with what was made of the chunks. Events are hints: what to read is decided
+by `stat` and the position.
+
+Stream names: a source's `name`, else the file's name. A second file of that name gets the name of its directory added
+(`server.log~node2`), or a number. A stream keeps its name over restarts. Rotated copies belong to the stream of the
+file they came from, also where a glob matches them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from logwatch.intake.beside import Shop
+from logwatch.intake.chunks import Chunk, Lag, Range, Source
+from logwatch.intake.identity import Facts, facts_of
+from logwatch.intake.journal import Journal
+from logwatch.intake.lineage import Lineage
+from logwatch.intake.names import directories_of, expand, is_packed_name, is_pattern, is_rotated_name
+from logwatch.intake.pipes import STANDARD_INPUT, Pipe, is_fifo
+from logwatch.intake.wake import HandWaker, Hints
+from logwatch.model import Level, Notice, Notify
+
+__all__ = ["Chunk", "Lag", "Range", "Source", "Tail"]
+
+FULL_SCAN_S = 10.0
+RETIRE_S = 300.0
+OVERVIEW = ""
+"""The position under this name is not a stream's: it says which sources were seen before, and on which host."""
+
+
+class Tail:
+    """Follows sources. One thread owns it.
+
+    Args:
+        sources: What to follow.
+        saved: What `positions` gave before the restart, by stream.
+        notify: Told of rotations, truncations, losses and what cannot be read.
+        waker: Gives hints of what changed; by default everything is looked at in every turn.
+        clock: Monotonic seconds.
+        bulk_bytes: A backlog of at least this many bytes in one file is given as `Range`s; None: never.
+
+    Attributes:
+        behind: Whether the last `read` left bytes for want of budget: read on without sleeping.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        saved: Mapping[str, str],
+        notify: Notify,
+        *,
+        waker: Hints | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        bulk_bytes: int | None = None,
+        most_open: int = 64,
+    ) -> None:
+        self.behind = False
+        self._waker: Hints = waker or HandWaker()
+        self._notify, self._clock = notify, clock
+        self._shop = Shop(notify, clock, bulk_bytes, most_open)
+        self._feeds: dict[str, Lineage | Pipe | Journal] = {}
+        self._by_path: dict[str, Lineage] = {}
+        self._retired: list[str] = []
+        self._scanned = -1e18
+        self._overview_changed = True
+        overview = json.loads(saved.get(OVERVIEW, "{}"))
+        self._seen: set[str] = set(overview.get("sources", ()))
+        self._moved_host = overview.get("host", _host()) != _host()
+        self._saved = {stream: json.loads(text) for stream, text in saved.items() if stream != OVERVIEW}
+        for stream, position in self._saved.items():
+            if "part" in position:
+                lineage = Lineage.restore(self._shop, stream, position, moved_host=self._moved_host)
+                self._add(lineage)
+        self.sources: tuple[Source, ...] = ()
+        self.reconfigure(sources)
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def read(self, budget_bytes: int = 1 << 20) -> Iterator[Chunk | Range]:
+        """What is new, at most `budget_bytes` a file (a `Range` may be larger), files in turn.
+
+        What was yielded counts as used once the next item is asked for, or `positions` is called.
+        """
+        hints = self._waker.changed()
+        now = self._clock()
+        everything = hints is None or now - self._scanned >= FULL_SCAN_S
+        if everything or self._is_news(hints or set()):
+            self._scan()
+            self._scanned = now if everything else self._scanned
+        self.behind = False
+        for feed in self._due(None if everything else hints):
+            yield from feed.turn(budget_bytes)
+            self.behind = self.behind or feed.behind
+        self._retire(now)
+
+    def _is_news(self, hints: set[str]) -> bool:
+        return any(path not in self._by_path for path in hints)
+
+    def _due(self, hints: set[str] | None) -> list[Lineage | Pipe | Journal]:
+        if hints is None:
+            return list(self._feeds.values())
+        named = {id(self._by_path[path]) for path in hints if path in self._by_path}
+        near = {os.path.dirname(path) for path in hints if path not in self._by_path}
+        return [
+            feed
+            for feed in self._feeds.values()
+            if not isinstance(feed, Lineage)
+            or feed.restless
+            or id(feed) in named
+            or (near and os.path.dirname(os.path.abspath(feed.path)) in near)
+        ]
+
+    # -- which files --------------------------------------------------------------------------------------------
+
+    def reconfigure(self, sources: Sequence[Source]) -> None:
+        """Follow other sources from now on; what stays keeps its position."""
+        gone = [source for source in self.sources if source not in sources]
+        self.sources = tuple(sources)
+        for stream, feed in list(self._feeds.items()):
+            if any(feed_of(source, feed) for source in gone) and not any(feed_of(s, feed) for s in sources):
+                self._drop(stream)
+        for source in sources:
+            if source.journal:
+                self._add_journal(source)
+            elif source.path == STANDARD_INPUT or is_fifo(source.path):
+                self._add_pipe(source)
+        self._scanned = -1e18
+
+    def _add_journal(self, source: Source) -> None:
+        if not any(isinstance(feed, Journal) and feed.unit == source.path for feed in self._feeds.values()):
+            stream = self._name(source, source.path)
+            self._feeds[stream] = Journal(
+                stream, source.path, self._saved.pop(stream, None), self._notify, start=source.start, clock=self._clock
+            )
+
+    def _add_pipe(self, source: Source) -> None:
+        if not any(isinstance(feed, Pipe) and feed.path == source.path for feed in self._feeds.values()):
+            stream = self._name(source, source.path)
+            self._feeds[stream] = Pipe(stream, source.path, self._notify)
+
+    def _scan(self) -> None:
+        directories: set[str] = set()
+        for source in self.sources:
+            if source.journal or source.path == STANDARD_INPUT:
+                continue
+            directories.update(directories_of(source.path))
+            first = source.path not in self._seen
+            self._scan_source(source, first=first)
+            if first:
+                self._seen.add(source.path)
+                self._overview_changed = True
+        directories.update(os.path.dirname(path) for path in self._by_path)
+        self._waker.watch(path for path in directories if os.path.isdir(path))
+        self._waker.listen(fd for feed in self._feeds.values() for fd in feed.descriptors)
+
+    def _scan_source(self, source: Source, *, first: bool) -> None:
+        paths = list(expand(source.path))
+        if not paths and not is_pattern(source.path) and not any(
+            feed.path == source.path for feed in self._feeds.values()
+        ):
+            self._add(Lineage(self._shop, self._name(source, source.path), source.path))
+            return
+        new = [path for path in paths if os.path.abspath(path) not in self._by_path]
+        bases = {os.path.split(path) for path in paths}
+        late = []
+        for path in new:
+            directory, name = os.path.split(path)
+            if is_fifo(path):
+                self._add_pipe(Source(path, source.name))
+                continue
+            try:
+                facts = facts_of(path)
+            except OSError:
+                continue
+            if not stat.S_ISREG(facts.mode):
+                continue
+            if any(place == directory and is_rotated_name(name, base) for place, base in bases):
+                late.append((path, facts))
+            elif facts.identity not in self._shop.known:
+                self._discover(source, path, facts, first=first)
+        for path, facts in late:
+            self._discover_rotated(source, path, facts, first=first)
+
+    def _discover(self, source: Source, path: str, facts: Facts, *, first: bool) -> None:
+        lineage = Lineage(self._shop, self._name(source, path), path)
+        self._add(lineage)
+        if first and source.start == "end":
+            lineage.begin_at_end(facts)
+
+    def _discover_rotated(self, source: Source, path: str, facts: Facts, *, first: bool) -> None:
+        """A file that matches a source and looks like a rotated copy of another one there."""
+        directory, name = os.path.split(path)
+        base = next(
+            (
+                feed
+                for feed in self._feeds.values()
+                if isinstance(feed, Lineage)
+                and os.path.dirname(feed.path) == directory
+                and is_rotated_name(name, os.path.basename(feed.path))
+            ),
+            None,
+        )
+        if base is None:
+            if facts.identity not in self._shop.known:
+                self._discover(source, path, facts, first=first)
+            return
+        base.look()
+        if not base.beside.is_unknown(path, facts):
+            return
+        if first and source.start == "end":
+            base.beside.pass_over(path, facts)
+        elif first:
+            base.put_before(path, facts)
+        elif not base.beside.holds_nothing_new(path, facts) and not is_packed_name(name):
+            self._discover(source, path, facts, first=False)
+
+    def _add(self, lineage: Lineage) -> None:
+        self._feeds[lineage.stream] = lineage
+        self._by_path[os.path.abspath(lineage.path)] = lineage
+        real = os.path.realpath(lineage.path)
+        self._by_path.setdefault(real, lineage)
+
+    def _name(self, source: Source, path: str) -> str:
+        plain = source.name or ("stdin" if path == STANDARD_INPUT else os.path.basename(path))
+        if plain not in self._feeds:
+            return plain
+        candidates = [f"{plain}~{os.path.basename(path)}"] if source.name else []
+        candidates.append(f"{plain}~{os.path.basename(os.path.dirname(os.path.abspath(path)))}")
+        for candidate in candidates:
+            if candidate not in self._feeds:
+                return candidate
+        number = 2
+        while f"{plain}~{number}" in self._feeds:
+            number += 1
+        return f"{plain}~{number}"
+
+    def _retire(self, now: float) -> None:
+        """Forget files of globs that were deleted a while ago."""
+        fixed = {source.path for source in self.sources}
+        for stream, feed in list(self._feeds.items()):
+            if (
+                isinstance(feed, Lineage)
+                and feed.missing_since is not None
+                and not feed.parts
+                and feed.path not in fixed
+                and now - feed.missing_since > RETIRE_S
+            ):
+                self._drop(stream)
+
+    def _drop(self, stream: str) -> None:
+        feed = self._feeds.pop(stream)
+        feed.close()
+        self._retired.append(stream)
+        if isinstance(feed, Lineage):
+            self._by_path = {path: other for path, other in self._by_path.items() if other is not feed}
+            self._shop.known = {who: other for who, other in self._shop.known.items() if other is not feed}
+
+    # -- what is kept and told ----------------------------------------------------------------------------------
+
+    def positions(self, pending: Callable[[str], int]) -> dict[str, str | None]:
+        """Where to go on, as JSON text, for each stream whose position moved since the last call.
+
+        Args:
+            pending: Bytes of a stream that were given out but not used yet (its unfinished line).
+
+        Returns:
+            By stream; None where a stream is gone for good and its position is to be forgotten.
+        """
+        found: dict[str, str | None] = dict.fromkeys(self._retired)
+        self._retired.clear()
+        for stream, feed in self._feeds.items():
+            if feed.changed:
+                found[stream] = json.dumps(feed.position(pending(stream)))
+        if self._overview_changed:
+            self._overview_changed = False
+            found[OVERVIEW] = json.dumps({"sources": sorted(self._seen), "host": _host()})
+        return found
+
+    def forget_commit(self) -> None:
+        """The last `positions` were not committed after all: give them all again next time."""
+        self._overview_changed = True
+        for feed in self._feeds.values():
+            feed.changed = True
+
+    def lag(self) -> dict[str, Lag]:
+        """How far each stream is behind."""
+        now = self._clock()
+        return {
+            stream: Lag(feed.unread, now - feed.behind_since if feed.behind_since is not None else 0.0)
+            for stream, feed in self._feeds.items()
+        }
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Names of all streams."""
+        return tuple(self._feeds)
+
+    @property
+    def open_files(self) -> int:
+        """Files that hold a descriptor."""
+        return len(self._shop.open_parts)
+
+    def close(self) -> None:
+        """Give back every descriptor and child."""
+        for feed in self._feeds.values():
+            feed.close()
+
+
+def feed_of(source: Source, feed: Lineage | Pipe | Journal) -> bool:
+    """Whether a feed comes from a source."""
+    if source.journal:
+        return isinstance(feed, Journal) and feed.unit == source.path
+    return feed.path == source.path or feed.path in set(expand(source.path))
+
+
+def _host() -> str:
+    try:
+        with open("/etc/machine-id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return os.uname().nodename
