@@ -73,6 +73,8 @@ class Run:
         held: Inferred cycles, held back until `judged`.
         judged: Whether it is plain that no reports come.
         loads: By rank; the key of a rank is its tags, or empty.
+        shared_loads: By data-parallel rank; its ranks share a batch.
+        last_load: Of any rank.
         warmths, inferred_warmths: By rank, of reports and of inferred cycles.
     """
 
@@ -85,6 +87,8 @@ class Run:
     held: list[Cycle] = field(default_factory=list)
     judged: bool = False
     loads: dict[str, Load] = field(default_factory=dict)
+    shared_loads: dict[str, Load] = field(default_factory=dict)
+    last_load: Load = field(default_factory=Load)
     warmths: dict[str, Warmth] = field(default_factory=dict)
     inferred_warmths: dict[str, Warmth] = field(default_factory=dict)
     windows: WindowsMemory = field(default_factory=WindowsMemory)
@@ -192,10 +196,10 @@ class Cycles:
 
     def _line(self, rank: str, record: Record) -> list[Done]:
         fields = record.fields
-        self._profiled()
         if record.kind == "accept":
             label, value = ACCEPT, number(fields, "accepted_drafts")
         else:
+            self._profiled()
             label, value = str(fields.get("phase", "")), number(fields, "seconds")
         if value is None or not label:
             return []
@@ -226,11 +230,10 @@ class Cycles:
         """A decode line: what it says of the batch, and the steady window that it may end."""
         run, fields = self.memory.run, record.fields
         run.busy, run.ended = True, False
-        _keep(run.loads, rank, _load(fields))
+        run.last_load = load = _load(fields)
+        _keep(run.loads, rank, load)
+        _keep(run.shared_loads, group_of(rank), load)
         window = self._windows().decode(rank, record)
-        if len(run.windows.ranks) > _MOST_RANKS:
-            del run.windows.ranks[next(iter(run.windows.ranks))]
-            run.windows.leaders = {group_of(name): name for name in run.windows.ranks}
         if window is None or run.profiled:
             return
         conditions = self._conditions(rank, None, None)
@@ -285,14 +288,11 @@ class Cycles:
             )
 
     def _load_of(self, rank: str) -> Load:
-        """What a rank's last decode line said, or that of the rank that speaks for it: they share a batch."""
-        loads = self.memory.run.loads
-        if rank in loads:
-            return loads[rank]
-        group = group_of(rank)
-        return next(
-            (load for name, load in reversed(loads.items()) if group_of(name) == group or not rank), Load()
-        )
+        """What a rank's last decode line said, or one's that shares its batch; without a rank, anyone's."""
+        run = self.memory.run
+        if not rank:
+            return run.loads.get(rank, run.last_load)
+        return run.loads.get(rank) or run.shared_loads.get(group_of(rank)) or Load()
 
     def _conditions(self, rank: str, batch_size: float | None, graph: bool | None) -> Conditions:
         settings, load = self.memory.run.settings, self._load_of(rank)

@@ -21,10 +21,8 @@ call writes both); where several such headers are open, each line goes where the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from logwatch.model import Place
+from logwatch.model import Place
 
 ACCEPT = "accept"
 _WHOLE = frozenset({"draft_forward", "target_verify", "draft_extend", "total_cycle", ACCEPT})
@@ -81,7 +79,7 @@ class ReportsMemory:
     Attributes:
         headed: Ranks whose open report has a header, in the order of the headers.
         last_headed: The rank whose report with a header was completed last.
-        touched: The ranks that the last two lines without a rank went to.
+        touched: The ranks that the last two lines without a rank went to since the last header.
     """
 
     ranks: dict[str, RankReports] = field(default_factory=dict)
@@ -122,6 +120,7 @@ class Reports:
         reports = self._of(rank)
         reports.open, reports.closed = report, None
         memory.headed.append(rank)
+        memory.touched = []
         return done
 
     def line(
@@ -230,8 +229,11 @@ class Reports:
             or owners[-1:]
         )
         touched = memory.touched
-        if len(touched) == 2 and touched[0] == touched[1] and touched[1] in candidates:
-            owner = touched[1]  # reports come one after the other: stay with this one
+        fresh = [rank for rank in owners if not _open_labels(memory.ranks[rank])]
+        if fresh == owners[-1:]:
+            owner = owners[-1]  # the first line behind a header
+        elif len(set(touched)) == 1 and touched[0] in candidates:
+            owner = touched[0]  # reports come one after the other: stay with this one
         else:  # line by line: take turns
             owner = min(candidates, key=lambda rank: touched.index(rank) if rank in touched else -1)
         memory.touched = [*touched, owner][-2:]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from logwatch.model import Record, Value
 
+_MOST_RANKS = 2048  # a hostile log may name any number
 _USUAL_PASSES = 40  # SGLang's own decode_log_interval
 _MOST_PASSES = 100_000
 _CLOCK_S = 1.5  # SGLang's clock has whole seconds; each end of a gap may be off by one
@@ -123,6 +124,9 @@ class Windows:
         before = memory.ranks.pop(rank, None)
         now = RankWindow(record.time, number(fields, "iteration"), running, number(fields, "tokens") or None)
         memory.ranks[rank] = now
+        if len(memory.ranks) > _MOST_RANKS:
+            forgotten = next(iter(memory.ranks))
+            del memory.ranks[forgotten], memory.leaders[group_of(forgotten)]
         if before and before.running_requests == running:
             now.cycle_s = before.cycle_s
         if memory.disturbed if before is None else before.disturbed:
