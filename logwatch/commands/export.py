@@ -53,6 +53,40 @@ def rules(config_path: Path | None, output: Path | None) -> None:
 
 
 @command.command()
+@click.argument("name", default="logwatch-server")
+@config_option
+@output_option
+@click.option("--all", "every", is_flag=True, help="Write all dashboards; --output is a folder then.")
+def dashboard(name: str, config_path: Path | None, output: Path | None, every: bool) -> None:
+    """Grafana dashboards: logwatch-server, logwatch-fleet, logwatch-health.
+
+    \b
+    Example:
+      logwatch export dashboard --all -o /var/lib/grafana/dashboards
+    """
+    from logwatch.config import load_config
+    from logwatch.outlets.dashboards import NAMES, DashboardSettings
+    from logwatch.outlets.dashboards import dashboard as dashboard_text
+
+    config = load_config(config_path)
+    settings = DashboardSettings(
+        phase=config.band[0].phase if config.band else DashboardSettings().phase,
+        status_url=config.http.external_url,
+        runbook_url=config.alerting.runbook_url,
+    )
+    if name not in NAMES:
+        raise SourceError(Problem(name, "no such dashboard", f"there are: {', '.join(NAMES)}"))
+    if not every:
+        _write(dashboard_text(folder("dashboards"), name, settings), output)
+        return
+    if output is None:
+        raise SourceError(Problem("--all", "needs a folder to write to", "add --output FOLDER"))
+    output.mkdir(parents=True, exist_ok=True)
+    for each in NAMES:
+        _write(dashboard_text(folder("dashboards"), each, settings), output / f"{each}.json")
+
+
+@command.command()
 @config_option
 @output_option
 @click.option("--systemd", "version", type=int, default=257, show_default=True, help="Version it is for.")

@@ -51,13 +51,28 @@ ADVICE = {
         "Compare `--cuda-graph-max-bs` with the batch size, and look for `--disable-cuda-graph` in the"
         " server's arguments; restart with graphs that cover the batch."
     ),
-    "nccl": (
+    "draft_graph_missing": (
+        "Look for the draft graph's capture in the start of the log; another attention backend for the"
+        " draft may be captured where this one is not."
+    ),
+    "nccl_environment": (
         "Run `logwatch doctor` on the host: it shows which NCCL variables each worker process really has;"
         " restart with the missing ones exported to every worker."
     ),
-    "default": "Run `logwatch compare GOOD BAD` on the logs of the last good run and of this one.",
+    "settings_changed": "Put the named setting back, or tune a new band if the change is meant.",
+    "version_changed": "Compare both versions with `logwatch compare`; pin the old one until it is understood.",
+    "load": "Look whether more requests or longer contexts are wanted; then give the band its `when`.",
+    "neighbour": "Look who else uses these GPUs (`nvidia-smi`), and at clocks and temperatures.",
+    "acceptance_dropped": "Compare what is asked now with what was asked before, and check the draft model.",
+    "draft_misconfigured": (
+        "Check that the draft model fits `--speculative-algorithm`: an EAGLE-3 draft needs `EAGLE3`."
+    ),
+    "kv_pressure": "Lower `--max-running-requests` or raise `--mem-fraction-static`: requests are retracted.",
+    "one_rank_slow": "Look at this rank's GPU: clocks, temperature, PCIe link width, other processes.",
+    "warm_up": "Wait for a few more reports: the first ones after a start are slow.",
+    "unknown": "Run `logwatch compare GOOD BAD` on the logs of the last good run and of this one.",
 }
-"""What to try, by cause or by the cause's first word."""
+"""What to try, by cause (`judging/causes.py`)."""
 
 
 def clean(value: str | None, limit: int = LIMIT) -> str:
@@ -162,6 +177,8 @@ def cause_sentence(causes: Sequence[Cause]) -> str:
     """The likeliest cause and what speaks for it."""
     if not causes:
         return "The log does not say why."
+    if causes[0].cause == "unknown":
+        return f"The cause is not known. {clean(causes[0].evidence)}"
     first = f"Most likely {clean(causes[0].cause, 100).replace('_', ' ')}: {clean(causes[0].evidence)}"
     others = ", ".join(clean(cause.cause, 100).replace("_", " ") for cause in causes[1:3])
     return first.rstrip(".") + "." + (f" Less likely: {others}." if others else "")
@@ -169,8 +186,7 @@ def cause_sentence(causes: Sequence[Cause]) -> str:
 
 def advice(causes: Sequence[Cause], alert: str) -> str:
     """What to try first, and where to read on."""
-    name = causes[0].cause if causes else "default"
-    first = ADVICE.get(name) or ADVICE.get(name.split("_")[0]) or ADVICE["default"]
+    first = ADVICE.get(causes[0].cause if causes else "unknown", ADVICE["unknown"])
     return f"{first} More: `logwatch export runbooks {alert}`."
 
 

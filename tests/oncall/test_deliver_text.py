@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oncall_kit import LINKS, NOW_S, incident
 
+from logwatch.judging.causes import RULES
 from logwatch.model import Cause, Limits
 from logwatch.outlets import deliver_text as text
 from logwatch.outlets.deliver_alerts import Book, enter
@@ -92,3 +93,14 @@ def test_causes_of_all_ranks_once_each():
     assert [(c.cause, c.evidence) for c in causes] == [("a", "strong"), ("b", "good")]
     assert text.cause_sentence(causes) == "Most likely a: strong. Less likely: b."
     assert text.cause_sentence([]) == "The log does not say why."
+
+
+def test_every_cause_has_its_advice():
+    """What `judging/causes.py` can name, an alert can advise on."""
+    assert set(text.ADVICE) == {*RULES, "unknown"}
+
+
+def test_an_unknown_cause_says_what_was_ruled_out():
+    """Not knowing is said plainly, with what the log speaks against."""
+    sentence = text.cause_sentence([Cause("unknown", "Ruled out: kv_pressure: no retractions.", 0.0)])
+    assert sentence == "The cause is not known. Ruled out: kv_pressure: no retractions."

@@ -1,0 +1,1 @@
+"""The dashboards as code; `build.py` renders them."""
