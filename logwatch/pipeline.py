@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from logwatch.config import BandConfig, Config
@@ -100,10 +100,19 @@ class Pipeline:
         self._keep = keep
         self._lines = Lines(path, notify=notify)
         self._framing = Framing()
-        self._records = Records(settings.reader)
         self._cycles = Cycles(stream)
-        self._judgements = Judgements(settings.bands)
+        self._build(settings, JudgementsMemory(), IncidentsMemory())
+
+    def configure(self, settings: Settings) -> None:
+        """Read and judge by these settings from now on; what the judges remember goes on."""
+        self._build(settings, self._judgements.memory, self._incidents.memory)
+
+    def _build(self, settings: Settings, judgements: JudgementsMemory, incidents: IncidentsMemory) -> None:
+        self._records = Records(settings.reader)
+        self._judgements = Judgements(settings.bands, settings.rules)
+        self._judgements.memory = judgements
         self._incidents = Incidents(settings.bands, settings.rules)
+        self._incidents.memory = incidents
 
     @property
     def pending_bytes(self) -> int:
@@ -187,13 +196,3 @@ class Pipeline:
             for judged in self._judgements.feed(item):
                 yield from self._incidents.feed(judged)
 
-
-def run(pipeline: Pipeline, pieces: Iterable[bytes], take: Sequence[Callable[[Item], None]]) -> None:
-    """Feed a whole input and hand every item to each taker."""
-    for data in pieces:
-        for item in pipeline.feed_bytes(data):
-            for each in take:
-                each(item)
-    for item in pipeline.finish():
-        for each in take:
-            each(item)
