@@ -1,67 +1,87 @@
-"""Level 2: judgements to incidents: when one opens, worsens and resolves, since when, by how much.
+"""Level 2: judgements to incidents: when one opens, worsens, is explained, resolves; since when; how much.
 
-A band opens an incident after `open_after` consecutive samples on one side of it and resolves it after
-`resolve_after` consecutive samples inside; samples are counted, never seconds, so that a replay finds what
-the daemon found. Levels are compared at equal conditions: as shares of the band's centre at each sample.
+Everything passes through; an incident follows the item that proves it. Three kinds of proof: a band left for
+`open_after` samples in a row, a chart's finding, and the watches of `watches.py`. Samples are counted, never
+seconds, so that a replay finds what the daemon found.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from statistics import fmean, median, pstdev
 from typing import TYPE_CHECKING
 
 from logwatch.judging.bands import DEFAULT_BAND, Band, Rules, band_for
+from logwatch.judging.causes import Case, likely_causes
+from logwatch.judging.conditions import TOKENS, telling
 from logwatch.judging.economics import cost_sentence, economics_of
-from logwatch.model import Change, Cycle, Incident, Item, Judgement, Limits, Moment, Signal
+from logwatch.judging.facts import Facts, begin, note
+from logwatch.judging.levels import BATCH, CONTEXT, Levels, before_and_after, note_levels
+from logwatch.judging.stretch import Row, Rule, Sample, count, forget, steadiness
+from logwatch.judging.watches import RANK, WatchesMemory, trap_text, watch
+from logwatch.model import (
+    Cause,
+    Change,
+    Cycle,
+    Finding,
+    Incident,
+    Item,
+    Judgement,
+    Limits,
+    Malformed,
+    Moment,
+    Read,
+    Record,
+    RunStarted,
+    Signal,
+)
 from logwatch.units import milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-HISTORY = 64
-"""Samples kept before an onset and since one: enough for a median, little enough for a state file."""
+EARLY = 3
+"""Reports after a start that are still its beginning: what happens there is compared with the run before."""
 
-WORSE = 1.2
-"""An open incident worsened when the newest `open_after` samples all are by this factor further out."""
+EXPLAIN_FOR = 12
+"""Samples after an incident opened in which later evidence may still change its causes."""
 
-STEADY = 0.01
-NOISY = 0.10
+INFO, WARNING = 0.02, 0.10
+"""Shifts that a chart tells are `info` below the first, `warning` below the second, else `critical`."""
 
 
 @dataclass
-class Series:
-    """What is remembered of one phase of one rank.
+class Held:
+    """An incident that is open.
 
     Attributes:
-        good: Value over centre of the newest samples before the stretch, oldest first.
-        side: Side on which the stretch lies, or empty.
-        values, shares: The stretch's newest samples: value, and value over centre.
-        count: Samples in the stretch.
-        inside: Consecutive samples inside since the stretch's last one outside.
-        inside_since: The first of them.
-        told: Share last reported, to know what is worse.
-        open: The incident, while one is open.
+        reference: What its ratio is against, in the value's unit.
+        followed: Samples since it opened.
+        mute: A chart's finding that says no more than an open incident: kept, not told.
     """
 
-    good: list[float] = field(default_factory=list)
-    side: str = ""
-    onset: Moment = field(default_factory=lambda: Moment(0))
-    values: list[float] = field(default_factory=list)
-    shares: list[float] = field(default_factory=list)
-    count: int = 0
-    inside: int = 0
-    inside_since: Moment = field(default_factory=lambda: Moment(0))
-    inside_shares: list[float] = field(default_factory=list)
-    told: float = 1.0
-    open: Incident | None = None
+    incident: Incident
+    reference: float
+    followed: int = 0
+    mute: bool = False
 
 
 @dataclass
 class IncidentsMemory:
-    """What `Incidents` remembers: one `Series` for each rank and phase that a band judges."""
+    """What `Incidents` remembers.
 
-    series: dict[str, Series] = field(default_factory=dict)
+    Attributes:
+        rows: By watched value, for bands and watches.
+        held: Open incidents, by the same keys; charts by `rank/phase/kind/chart`.
+        facts, earlier: Of this run and the one before.
+    """
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    held: dict[str, Held] = field(default_factory=dict)
+    watches: WatchesMemory = field(default_factory=WatchesMemory)
+    levels: dict[str, Levels] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
+    earlier: Facts | None = None
+    stream: str = ""
 
 
 class Incidents:
@@ -78,158 +98,273 @@ class Incidents:
         self.memory = IncidentsMemory()
 
     def feed(self, item: Item) -> Iterator[Item]:
-        """Pass the item on and, after a judgement, what it changed."""
+        """Pass the item on and, after it, what it changed."""
         yield item
-        if isinstance(item, Judgement) and item.chart == "band":
-            band = band_for(self.bands, item.phase, item.cycle.conditions)
-            if band is not None:
-                key = f"{item.cycle.stream}/{item.cycle.rank or '-'}/{item.phase}"
-                yield from self._judged(self.memory.series.setdefault(key, Series()), item, band)
+        if isinstance(item, Judgement):
+            yield from self._judged(item)
+        elif not isinstance(item, (Read, Malformed, Incident)):
+            yield from self._other(item)
 
     def finish(self) -> Iterator[Item]:
         """An incident that is open at the end of the input stays open."""
         return iter(())
 
-    def _judged(self, series: Series, item: Judgement, band: Band) -> Iterator[Incident]:
-        here = Moment(item.cycle.place.line, item.cycle.time)
-        share = item.value / item.limits.centre if item.limits.centre else 1.0
-        side = {Signal.ABOVE: "high", Signal.BELOW: "low"}.get(item.signal, "")
-        if not side:
-            yield from _inside(series, item, band, share, here)
-            return
-        if side != series.side and series.side:
-            yield from _turned(series, here)
-        if not series.side:
-            series.side, series.onset = side, here
-        series.inside, series.inside_shares = 0, []
-        series.count += 1
-        _keep(series.values, item.value)
-        _keep(series.shares, share)
-        if series.open is None:
-            if series.count >= band.open_after:
-                yield self._opened(series, item, band, here)
-        else:
-            yield from _continued(series, item, band)
+    def _other(self, item: Record | RunStarted | Cycle) -> Iterator[Incident]:
+        memory = self.memory
+        if isinstance(item, RunStarted):
+            yield from self._run(item)
+        note(memory.facts, item)
+        if isinstance(item, Cycle):
+            memory.stream = item.stream
+            rank = item.rank or "-"
+            still = any(key.startswith(f"{rank}/") for key in memory.held)
+            note_levels(memory.levels, item, still=still)
+            yield from self._explained(item)
+        for rule, key, rank_of, sample in watch(memory.watches, item, self.rules.baseline_tokens_per_second):
+            cycle = item if isinstance(item, Cycle) else None
+            yield from self._counted(key, rule, sample, rank_of, cycle)
 
-    def _opened(self, series: Series, item: Judgement, band: Band, here: Moment) -> Incident:
-        cycle, kind = item.cycle, "out_of_band"
-        before = median(series.good) if series.good else None
-        after = median(series.shares)
-        series.told = after
-        series.open = Incident(
-            key=incident_key(cycle, item.phase, kind, series.onset),
+    def _judged(self, item: Judgement) -> Iterator[Incident]:
+        cycle = item.cycle
+        if item.finding is not None:
+            yield from self._found(item, item.finding)
+            return
+        band = band_for(self.bands, item.phase, cycle.conditions)
+        if band is None:
+            return
+        side = {Signal.ABOVE: "high", Signal.BELOW: "low"}.get(item.signal, "")
+        here = Moment(cycle.place.line, cycle.time)
+        sample = Sample(item.value, side, item.limits.centre, here, item.limits, usable=not cycle.warm_up)
+        rule = Rule("out_of_band", item.phase, band.open_after, band.resolve_after, band.severity)
+        yield from self._counted(
+            f"{cycle.rank or '-'}/{item.phase}/band", rule, sample, cycle.rank, cycle, band
+        )
+
+    def _counted(
+        self,
+        key: str,
+        rule: Rule,
+        sample: Sample,
+        rank: str | None,
+        cycle: Cycle | None,
+        band: Band | None = None,
+    ) -> Iterator[Incident]:
+        """Count a sample by its rule and tell what that changed."""
+        memory = self.memory
+        row = memory.rows.get(key)
+        if row is None:
+            row = memory.rows[key] = Row()
+        for change in count(row, sample, rule):
+            held = memory.held.get(key)
+            if change is Change.OPENED:
+                held = memory.held[key] = self._opened(row, rule, sample, rank, cycle, band)
+                yield held.incident
+            elif held is not None:
+                after = row.level
+                now = replace(
+                    held.incident, after=after, samples=row.samples, ratio=_ratio(after, held.reference)
+                )
+                if change is Change.WORSENED:
+                    held.incident = replace(now, change=change, noticed=sample.here, band=sample.limits)
+                    yield held.incident
+                else:
+                    del memory.held[key]
+                    yield replace(now, change=change, resolved=row.inside_since)
+            if change is Change.RESOLVED:
+                forget(row)
+                if sample.side:
+                    yield from self._counted(key, rule, sample, rank, cycle, band)
+
+    def _opened(
+        self, row: Row, rule: Rule, sample: Sample, rank: str | None, cycle: Cycle | None, band: Band | None
+    ) -> Held:
+        usual = row.usual
+        reference = (1.0 if usual is None else usual) * sample.centre
+        ratio = row.share / (usual or 1.0)
+        incident = Incident(
+            key=incident_key(self._stream(cycle), rank, rule.phase, rule.kind, row.onset),
+            change=Change.OPENED,
+            kind=rule.kind,
+            phase=rule.phase,
+            direction=row.side,
+            stream=self._stream(cycle),
+            rank=rank,
+            run=self.memory.facts.run if cycle is None else cycle.run,
+            severity=rule.severity if row.side == "high" else rule.severity_low,
+            onset=row.onset,
+            noticed=sample.here,
+            resolved=None,
+            before=None if usual is None else reference,
+            after=row.level,
+            ratio=ratio,
+            samples=row.samples,
+            band=sample.limits,
+        )
+        causes = self._causes(incident)
+        detail = self._detail(row, incident, sample, cycle, band)
+        return Held(
+            replace(incident, causes=causes, detail=detail), row.level / ratio if ratio else reference
+        )
+
+    def _found(self, item: Judgement, finding: Finding) -> Iterator[Incident]:
+        """A chart's finding: what it tells of one series."""
+        memory, cycle = self.memory, item.cycle
+        key = f"{cycle.rank or '-'}/{item.phase}/{finding.kind}/chart"
+        held = memory.held.get(key)
+        if finding.change is Change.OPENED:
+            if held is not None:
+                return  # the same change under other conditions
+            held = memory.held[key] = Held(self._of_chart(item, finding), finding.before)
+            held.mute = f"{cycle.rank or '-'}/{item.phase}/band" in memory.held
+        elif held is None or held.incident.onset != finding.onset:
+            return
+        elif finding.change is Change.RESOLVED:
+            del memory.held[key]
+            held.incident = replace(held.incident, change=finding.change, resolved=finding.resolved)
+        else:
+            ratio = _ratio(finding.after, finding.before)
+            held.incident = replace(
+                held.incident,
+                change=finding.change,
+                noticed=Moment(cycle.place.line, cycle.time),
+                after=finding.after,
+                ratio=ratio,
+                samples=finding.samples,
+                severity=_severity(item.phase, finding, ratio),
+                detail=finding.detail or held.incident.detail,
+            )
+        if not held.mute:
+            yield held.incident
+
+    def _of_chart(self, item: Judgement, finding: Finding) -> Incident:
+        cycle = item.cycle
+        tokens = item.phase == TOKENS and finding.kind == "level_shift"
+        kind = "acceptance_dropped" if tokens else finding.kind
+        ratio = _ratio(finding.after, finding.before)
+        incident = Incident(
+            key=incident_key(cycle.stream, cycle.rank, item.phase, kind, finding.onset),
             change=Change.OPENED,
             kind=kind,
             phase=item.phase,
-            direction=series.side,
+            direction=finding.direction,
             stream=cycle.stream,
             rank=cycle.rank,
             run=cycle.run,
-            severity=band.severity if series.side == "high" else "warning",
-            onset=series.onset,
-            noticed=here,
+            severity=_severity(item.phase, finding, ratio),
+            onset=finding.onset,
+            noticed=Moment(cycle.place.line, cycle.time),
             resolved=None,
-            before=None if before is None else before * item.limits.centre,
-            after=median(series.values),
-            ratio=after / (before or 1.0),
-            samples=series.count,
-            band=item.limits,
-            detail=_detail(series, item, band, self.rules),
+            before=finding.before,
+            after=finding.after,
+            ratio=ratio,
+            samples=finding.samples,
         )
-        return series.open
+        sentences = (
+            finding.detail,
+            cost_sentence(economics_of(cycle, self.rules.baseline_tokens_per_second)),
+        )
+        detail = " ".join(sentence for sentence in sentences if sentence)
+        return replace(incident, causes=self._causes(incident), detail=detail)
+
+    def _explained(self, cycle: Cycle) -> Iterator[Incident]:
+        """Evidence that came after the alarm may tell another cause than was told."""
+        for held in self.memory.held.values():
+            if held.followed >= EXPLAIN_FOR or held.incident.rank != cycle.rank or held.mute:
+                continue
+            held.followed += 1
+            causes = self._causes(held.incident, held.followed)
+            best, told = causes[0], held.incident.causes[0]
+            if best.cause != told.cause and (best.score > told.score or told.cause == "warm_up"):
+                held.incident = replace(held.incident, change=Change.EXPLAINED, causes=causes)
+                yield held.incident
+
+    def _run(self, item: RunStarted) -> Iterator[Incident]:
+        """A new run: facts begin anew; with other settings the charts do, and their incidents end."""
+        memory = self.memory
+        old = memory.facts
+        memory.stream = item.stream
+        memory.facts = begin(item)
+        if old.reports or old.settings or old.variables:
+            memory.earlier = old
+        if old.settings and item.settings and telling(item.settings) != old.settings:
+            here = Moment(item.place.line, item.time)
+            for key in [key for key in memory.held if key.endswith("/chart")]:
+                held = memory.held.pop(key)
+                if not held.mute:
+                    yield replace(
+                        held.incident,
+                        change=Change.RESOLVED,
+                        resolved=here,
+                        detail="A run with other settings began: its baseline begins anew.",
+                    )
+
+    def _causes(self, incident: Incident, followed: int = 0) -> tuple[Cause, ...]:
+        memory = self.memory
+        facts = memory.facts
+        levels = memory.levels.get(incident.rank or "-", Levels())
+        samples = incident.samples + followed
+        before, after = before_and_after(levels, samples)
+        ranks = max(len(memory.levels), 1)
+        early = facts.reports - samples * ranks <= EARLY * ranks
+        crossed = early and memory.earlier is not None
+        uneven = memory.rows.get(f"{incident.rank}/{incident.phase}/ranks")
+        excess = incident.ratio if incident.kind == RANK.kind else None
+        ratios = {name: after[name] / before[name] for name in after if before.get(name)}
+        if incident.phase not in {TOKENS, "speculation"}:
+            ratios[incident.phase] = incident.ratio
+        case = Case(
+            phase=incident.phase,
+            direction=incident.direction,
+            after=facts,
+            before=memory.earlier if crossed else None,
+            ratios=ratios,
+            tokens=(before.get(TOKENS), after.get(TOKENS)),
+            batch=(before.get(BATCH), after.get(BATCH)),
+            context=(before.get(CONTEXT), after.get(CONTEXT)),
+            onset_line=0 if crossed else incident.onset.line,
+            rank_excess=uneven.share if uneven and uneven.shares else excess,
+            early=early and bool(facts.settings) and samples <= 2 * EARLY,
+        )
+        return likely_causes(case)
+
+    def _detail(
+        self, row: Row, incident: Incident, sample: Sample, cycle: Cycle | None, band: Band | None
+    ) -> str:
+        """What a person asks next: is it noise, what does it cost, whose band is it."""
+        sentences: list[str] = []
+        if band is not None or incident.kind == RANK.kind:
+            sentences.append(steadiness(row))
+        if incident.kind == "graph_lost":
+            sentences.append(trap_text(self.memory.watches, incident.rank))
+        if cycle is not None:
+            sentences.append(cost_sentence(economics_of(cycle, self.rules.baseline_tokens_per_second)))
+        if band == DEFAULT_BAND and sample.limits is not None:
+            limits = band_text(sample.limits)
+            sentences.append(f"The band is the default, {limits}; `logwatch tune` learns this server's own.")
+        return " ".join(sentence for sentence in sentences if sentence)
+
+    def _stream(self, cycle: Cycle | None) -> str:
+        return cycle.stream if cycle is not None else self.memory.stream
 
 
-def incident_key(cycle: Cycle, phase: str, kind: str, onset: Moment) -> str:
+def incident_key(stream: str, rank: str | None, phase: str, kind: str, onset: Moment) -> str:
     """Key of an incident: its onset's time tells lines of different files of one stream apart."""
     at = f"{onset.line}@{onset.time}" if onset.time else f"{onset.line}"
-    return f"{cycle.stream}/{cycle.rank or '-'}/{phase}/{kind}/{at}"
-
-
-def _inside(series: Series, item: Judgement, band: Band, share: float, here: Moment) -> Iterator[Incident]:
-    if series.open is None:
-        _forget_stretch(series)
-        if not item.cycle.warm_up:
-            _keep(series.good, share)
-        return
-    if not series.inside:
-        series.inside_since = here
-    series.inside += 1
-    _keep(series.inside_shares, share)
-    if series.inside >= band.resolve_after:
-        yield from _resolved(series, series.inside_since)
-
-
-def _turned(series: Series, here: Moment) -> Iterator[Incident]:
-    """The value jumped to the band's other side: what was open there is over."""
-    if series.open is not None:
-        yield from _resolved(series, here)
-    else:
-        _forget_stretch(series)
-
-
-def _resolved(series: Series, since: Moment) -> Iterator[Incident]:
-    assert series.open is not None
-    yield replace(_current(series, series.open), change=Change.RESOLVED, resolved=since)
-    series.open = None
-    series.good = list(series.inside_shares)
-    _forget_stretch(series)
-
-
-def _continued(series: Series, item: Judgement, band: Band) -> Iterator[Incident]:
-    assert series.open is not None
-    newest = series.shares[-band.open_after :]
-    further = min(newest) / series.told if series.side == "high" else series.told / max(*newest, 1e-12)
-    if further < WORSE or series.count < 2 * band.open_after:
-        return
-    series.values, series.shares = series.values[-band.open_after :], newest
-    series.told = median(newest)
-    series.open = replace(
-        _current(series, series.open),
-        change=Change.WORSENED,
-        noticed=Moment(item.cycle.place.line, item.cycle.time),
-        band=item.limits,
-    )
-    yield series.open
-
-
-def _current(series: Series, incident: Incident) -> Incident:
-    """The incident with the level of the samples seen since."""
-    then = incident.after / incident.ratio  # what the ratio is against, in the value's unit
-    after = median(series.values)
-    return replace(incident, after=after, ratio=after / then, samples=series.count)
-
-
-def _forget_stretch(series: Series) -> None:
-    series.side, series.count, series.inside = "", 0, 0
-    series.values, series.shares, series.inside_shares = [], [], []
-
-
-def _keep(values: list[float], value: float) -> None:
-    values.append(value)
-    if len(values) > HISTORY:
-        del values[0]
-
-
-def _detail(series: Series, item: Judgement, band: Band, rules: Rules) -> str:
-    """What a person asks next: is it noise, what does it cost, whose band is it."""
-    sentences = [_steadiness(series.values)]
-    sentences.append(cost_sentence(economics_of(item.cycle, rules.baseline_tokens_per_second)))
-    if band == DEFAULT_BAND:
-        limits = f"{band_text(item.limits)}"
-        sentences.append(f"The band is the default, {limits}; `logwatch tune` learns this server's own.")
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
-def _steadiness(values: Sequence[float]) -> str:
-    mean = fmean(values)
-    if len(values) < 2 or not mean:
-        return ""
-    variation = pstdev(values) / mean
-    if variation < STEADY:
-        return f"It is steady, not noise (coefficient of variation {variation:.2%})."
-    return f"It varies by {variation:.0%} from sample to sample." if variation > NOISY else ""
+    return f"{stream}/{rank or '-'}/{phase}/{kind}/{at}"
 
 
 def band_text(limits: Limits) -> str:
     """A band for people: `17.00 ms to 21.00 ms`."""
     return f"{milliseconds(limits.low)} to {milliseconds(limits.high)}"
+
+
+def _ratio(after: float, before: float) -> float:
+    return after / before if before else 1.0
+
+
+def _severity(phase: str, finding: Finding, ratio: float) -> str:
+    """By the size of the shift; a phase that got faster is good to know, no more."""
+    effect = abs(ratio - 1)
+    if effect < INFO or (finding.direction == "low" and phase != TOKENS):
+        return "info"
+    return "warning" if effect < WARNING or finding.kind != "level_shift" else "critical"

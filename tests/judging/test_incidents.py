@@ -44,11 +44,13 @@ def test_the_restart_that_nobody_was_told_of():
         cycle(v, n, shares={"target_verify": SHARE_29}, tokens=1.806, run=1)
         for n, v in enumerate(FIELD_29, 6)
     ]
-    [found] = incidents_of(before + after, rules=Rules(baseline_tokens_per_second=82.2))
+    found, slower = incidents_of(before + after, rules=Rules(baseline_tokens_per_second=82.2))
+    assert slower.kind == "slower_than_baseline"
+    assert (slower.onset.line, slower.noticed.line, round(slower.after, 1)) == (6, 10, 60.5)
     assert (found.onset.line, found.noticed.line) == (6, 8)
     assert round(found.ratio, 2) == 1.51
     assert round(found.before * 1e3, 2) == 19.14
-    assert "steady, not noise (coefficient of variation 0.03%)" in found.detail
+    assert "steady, not noise (coefficient of variation 0.03 %)" in found.detail
     assert "costs more than it gives: 60.5 tok/s against 82.2 without it" in found.detail
 
 

@@ -1,0 +1,290 @@
+"""Level 1: the bank of capped CUSUMs that watches one series, and its thresholds.
+
+Each statistic sums the evidence for one kind of change (a shift of one size, doubled variance, more
+outliers), never falls below 0, and fires at 1: all are divided by their threshold. No single sample may add
+more than a k-th of it, so that fewer than k samples cannot fire. Thresholds follow from the average run
+length to a false alarm alone, corrected for the series' own tails (Cramer's root of its innovations), for
+its long memory, and for the error that the baseline has from having been learnt from so many samples and no
+more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from logwatch.judging.baseline import BIN, BINS, BLOCKS, CLIP, Baseline
+
+WINSOR = 2.5
+"""Innovations count up to here for a shift's evidence: of little cost on normal noise, of much use under
+spikes."""
+
+LARGEST = 2.0
+SIZES = 8
+SPREAD_RUN = 5
+HIT_RATES = (0.03, 0.20)
+EASE = math.log(4)
+"""Neighbouring sizes fire together: their false alarms are fewer than their sum by about this factor."""
+
+LEAST_ROOT = 0.2
+"""Below this Cramer root a statistic would need so much evidence that it is switched off."""
+
+
+@dataclass
+class Bank:
+    """Thresholds and states, index by index: first `shifts` of shifts, then of spread, then of outliers.
+
+    Attributes:
+        kinds: `level_shift`, `spread`, `more_high`, `more_low`.
+        slope, drop: An innovation u adds `slope * u - drop` (outliers: `slope` for a hit, `-drop` for none).
+        cap: Most that one sample may add.
+        state: Evidence, 1 fires.
+        origin: Number of the sample with which the evidence began, for each.
+        smallest: Smallest shift watched for, in scales.
+    """
+
+    shifts: int = 0
+    kinds: list[str] = field(default_factory=list)
+    size: list[float] = field(default_factory=list)
+    slope: list[float] = field(default_factory=list)
+    drop: list[float] = field(default_factory=list)
+    cap: list[float] = field(default_factory=list)
+    state: list[float] = field(default_factory=list)
+    origin: list[int] = field(default_factory=list)
+    threshold: list[float] = field(default_factory=list)
+    centre: float = 0.0
+    unit: float = 1.0
+    spread_unit: float = 1.0
+    smallest: float = 0.0
+
+
+def build(baseline: Baseline, run_length: float, least_effect: float, least_samples: int) -> Bank:
+    """The bank for one baseline.
+
+    Args:
+        baseline: What is normal.
+        run_length: Samples to a false alarm of the whole bank.
+        least_effect: Smallest shift worth finding, in the baseline's scales.
+        least_samples: Fewest samples on which a shift may fire.
+    """
+    shape = _Shape.of(baseline)
+    bank = Bank(centre=shape.centre, unit=shape.unit, spread_unit=shape.spread_unit)
+    count = 2 * SIZES + 1 + 2 * len(HIT_RATES)
+    budget = math.log(run_length * count)
+    gain = math.sqrt((1 - baseline.phi) / (1 + baseline.phi)) / shape.unit
+    smallest = max(least_effect * gain, _smallest(budget, shape))
+    for theta in _grid(min(smallest, LARGEST)):
+        for sign in (1.0, -1.0):
+            goal = budget - EASE - math.log(2 / theta**2) - 1.166 * theta
+            error = 2 / (theta**2 * shape.samples) + shape.loose
+            h = _with_error(goal, error)
+            if h is None:
+                continue
+            found = _settle(h, least_samples, [(sign * theta * u - theta**2 / 2, p) for u, p in shape.shift])
+            if found is None:
+                continue
+            h = found * _memory(baseline, h, theta)
+            _add(bank, "level_shift", sign * theta, sign * theta / h, theta**2 / 2 / h, least_samples, h)
+    bank.shifts = len(bank.kinds)
+    bank.smallest = smallest / gain
+    _add_spread(bank, budget, shape)
+    _add_outliers(bank, budget, baseline)
+    bank.state = [0.0] * len(bank.kinds)
+    bank.origin = [0] * len(bank.kinds)
+    return bank
+
+
+def needed_samples(run_length: float, least_effect: float, phi: float) -> int:
+    """Samples to learn from until shifts of `least_effect` scales can be watched for."""
+    budget = math.log(run_length * (2 * SIZES + 1 + 2 * len(HIT_RATES)))
+    theta = min(least_effect * math.sqrt((1 - phi) / (1 + phi)), LARGEST)
+    return math.ceil(13.0 * budget / theta**2)
+
+
+def weigh_shift(bank: Bank, e: float, begun: list[int]) -> float:
+    """Add an innovation to the shifts' evidence; the largest. Indices whose evidence begins go to `begun`."""
+    state, slope, drop, cap = bank.state, bank.slope, bank.drop, bank.cap
+    u = ((WINSOR if e > WINSOR else max(e, -WINSOR)) - bank.centre) / bank.unit
+    top = 0.0
+    for index in range(bank.shifts):  # the hot path: comparisons instead of min and max
+        gain = slope[index] * u - drop[index]
+        old = state[index]
+        if gain > 0.0:
+            if gain > cap[index]:  # noqa: PLR1730 - a call here costs a third of the loop
+                gain = cap[index]
+            if old == 0.0:
+                begun.append(index)
+        elif old == 0.0:
+            continue
+        new = old + gain
+        if new > top:  # noqa: PLR1730 - as above
+            top = new
+        state[index] = new if new > 0.0 else 0.0  # noqa: FURB136 - as above
+    return top
+
+
+def weigh_rest(bank: Bank, e: float, side: int, began: bool, begun: list[int]) -> float:
+    """The same for spread and outliers; `side` of an outlier, `began` where the sample before was none."""
+    top = 0.0
+    state = bank.state
+    for index in range(bank.shifts, len(state)):
+        old = state[index]
+        kind = bank.kinds[index]
+        if kind == "spread":
+            if side:
+                continue
+            gain = bank.slope[index] * (e / bank.spread_unit) ** 2 - bank.drop[index]
+        elif side == (1 if kind == "more_high" else -1):
+            gain = bank.slope[index] if began else 0.0
+        elif old:
+            gain = -bank.drop[index]
+        else:
+            continue
+        new = max(old + min(gain, bank.cap[index]), 0.0)
+        if old == 0.0 and new > 0.0:
+            begun.append(index)
+        state[index] = new
+        top = max(top, new)
+    return top
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The innovations' distribution: (standardised value, probability) as the statistics see it."""
+
+    samples: int
+    centre: float
+    unit: float
+    spread_unit: float
+    shift: list[tuple[float, float]]
+    spread: list[tuple[float, float]]
+    loose: float
+    spread_loose: float
+
+    @classmethod
+    def of(cls, baseline: Baseline) -> _Shape:
+        n = max(baseline.samples, 2)
+        counts = baseline.bins if len(baseline.bins) == BINS else _normal_bins(n)
+        total = sum(counts) + 2
+        weights = [count / total for count in counts]
+        weights[0] += 1 / total  # one more outlier on either side than was seen
+        weights[-1] += 1 / total
+        points = [(index * BIN - CLIP) * baseline.bin_scale + baseline.bin_shift for index in range(BINS)]
+        clipped = [min(max(point, -WINSOR), WINSOR) for point in points]
+        centre = sum(w * u for w, u in zip(weights, clipped, strict=True))
+        unit = math.sqrt(sum(w * (u - centre) ** 2 for w, u in zip(weights, clipped, strict=True))) or 1.0
+        inner = sum(weights[1:-1]) or 1.0
+        second = sum(w * p * p for w, p in zip(weights[1:-1], points[1:-1], strict=True)) / inner or 1.0
+        fourth = sum(w * p**4 for w, p in zip(weights[1:-1], points[1:-1], strict=True)) / inner
+        kurtosis = max(fourth / second**2, 1.5)
+        return cls(
+            samples=n,
+            centre=centre,
+            unit=unit,
+            spread_unit=math.sqrt(second),
+            shift=[((u - centre) / unit, w) for w, u in zip(weights, clipped, strict=True)],
+            spread=[
+                (p * p / second if 0 < i < BINS - 1 else -1.0, w)
+                for i, (w, p) in enumerate(zip(weights, points, strict=True))
+            ],
+            loose=((kurtosis - 1) / 2 + 2 * (1 - baseline.phi**2)) / n,
+            spread_loose=5.3 * (kurtosis - 1) / n,
+        )
+
+
+def _normal_bins(total: int) -> tuple[int, ...]:
+    """What normal innovations would have given."""
+    edges = [(index - 0.5) * BIN - CLIP for index in range(1, BINS)]
+    below = [0.0, *(0.5 * math.erfc(-edge / math.sqrt(2)) for edge in edges), 1.0]
+    return tuple(round(total * (b - a)) for a, b in pairwise(below))
+
+
+def _grid(smallest: float) -> list[float]:
+    """Geometric sizes from `smallest` to `LARGEST`, at most `SIZES`, never nearer than a third."""
+    if smallest >= LARGEST:
+        return [LARGEST]
+    count = min(SIZES, max(2, math.ceil(math.log(LARGEST / smallest) / math.log(4 / 3)) + 1))
+    ratio = (LARGEST / smallest) ** (1 / (count - 1))
+    return [smallest * ratio**index for index in range(count)]
+
+
+def _smallest(budget: float, shape: _Shape) -> float:
+    return math.sqrt(13.0 * budget / shape.samples)
+
+
+def _with_error(goal: float, error: float) -> float | None:
+    """Threshold at which the average over the baseline's error still keeps `goal`: h - error * h^2 = goal."""
+    goal = max(goal, 3.0)
+    rest = 1 - 4 * error * goal
+    return None if rest < 0.05 else (1 - math.sqrt(rest)) / (2 * error)
+
+
+def _settle(h: float, run: int, increments: list[tuple[float, float]]) -> float | None:
+    """Threshold corrected by Cramer's root of the capped increments; the cap depends on it in turn."""
+    found = h
+    for _ in range(3):
+        cap = found / (run - 0.5)
+        root = _cramer_root([(min(inc, cap), p) for inc, p in increments])
+        if root < LEAST_ROOT:
+            return None
+        found = h / root
+    return found
+
+
+def _cramer_root(increments: list[tuple[float, float]]) -> float:
+    """The positive w with E exp(w * increment) = 1, at most 2; 0 where increments do not fall on average."""
+    if sum(p * inc for inc, p in increments) >= 0:
+        return 0.0
+    low, high = 0.0, 2.0
+    if sum(p * math.exp(high * inc) for inc, p in increments) < 1:
+        return high
+    for _ in range(22):
+        middle = (low + high) / 2
+        if sum(p * math.exp(middle * inc) for inc, p in increments) < 1:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _memory(baseline: Baseline, h: float, theta: float) -> float:
+    """Factor for long memory at the lengths over which this statistic collects its evidence."""
+    horizon = 2 * h / theta**2
+    found = [
+        excess
+        for excess, length in zip(baseline.memory, BLOCKS, strict=True)
+        if length <= max(2 * horizon, BLOCKS[0])
+    ]
+    return max(1.0, *found)
+
+
+def _add_spread(bank: Bank, budget: float, shape: _Shape) -> None:
+    h = _with_error(budget - 1.0, shape.spread_loose)
+    if h is None:
+        return
+    increments = [(v / 4 - math.log(2) / 2 if v >= 0 else 0.0, p) for v, p in shape.spread]
+    found = _settle(h, SPREAD_RUN, increments)
+    if found is not None:
+        _add(bank, "spread", 2.0, 0.25 / found, math.log(2) / 2 / found, SPREAD_RUN, found)
+
+
+def _add_outliers(bank: Bank, budget: float, baseline: Baseline) -> None:
+    n = max(baseline.samples, 1)
+    for kind, hits in (("more_high", baseline.hits_high), ("more_low", baseline.hits_low)):
+        usual = (hits + 2 * math.sqrt(hits + 1) + 1) / n
+        for least in HIT_RATES:
+            rate = min(max(least, 3 * usual), 0.5)
+            if rate < 1.5 * usual:
+                continue
+            hit, miss = math.log(rate / usual), -math.log((1 - rate) / (1 - usual))
+            _add(bank, kind, rate, hit / budget, miss / budget, SPREAD_RUN, budget)
+
+
+def _add(bank: Bank, kind: str, size: float, slope: float, drop: float, run: int, threshold: float) -> None:
+    bank.kinds.append(kind)
+    bank.size.append(size)
+    bank.slope.append(slope)
+    bank.drop.append(drop)
+    bank.cap.append(1 / (run - 0.5))
+    bank.threshold.append(threshold)

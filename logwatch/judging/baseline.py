@@ -1,0 +1,346 @@
+"""Level 1: what is normal for one series, learnt robustly in bounded memory.
+
+The first `HEAD` samples give a provisional line (level, and slope over the context where the log has one),
+scale and lag-1 autocorrelation. From then on clipped residuals from that line are summed, and a `Baseline`
+can be taken at any time: the sums correct the provisional figures. Rounding to a grid sets floors for the
+scale: the median's and the MAD's answers of 0 or one step are never trusted alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean, median
+
+HEAD = 256
+CLIP = 4.0
+BINS = 65
+BIN = 2 * CLIP / (BINS - 1)
+SEGMENTS = 16
+BLOCKS = (16, 64, 256)
+"""Block lengths at which long memory is looked for."""
+
+LEAST_SCALE = 1e-4
+"""Floor of the scale, as a share of the level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What is normal, frozen.
+
+    Attributes:
+        level: Mean at `context`, clipped at 4 scales.
+        scale: Standard deviation around the line, clipped likewise.
+        per_token: Rise per token of context; 0 where the context does not matter or is unknown.
+        context: Mean context while learning.
+        low_context, high_context: The contexts learnt from; beyond them the line is not trusted.
+        phi: Lag-1 autocorrelation of the residuals.
+        samples: Samples learnt from.
+        bins: Counts of innovations in steps of `BIN` from -4 to 4; those beyond lie in the outermost. They
+            were
+            counted with provisional figures: `bin_scale * e + bin_shift` is an innovation of this baseline.
+        hits_low, hits_high: How often a stretch of innovations beyond -4, 4 began.
+        memory: For each of `BLOCKS`: variance of block means over what AR(1) predicts, 1 where not larger.
+    """
+
+    level: float
+    scale: float
+    per_token: float = 0.0
+    context: float = 0.0
+    low_context: float = 0.0
+    high_context: float = 0.0
+    phi: float = 0.0
+    samples: int = 0
+    bins: tuple[int, ...] = ()
+    bin_scale: float = 1.0
+    bin_shift: float = 0.0
+    hits_low: int = 0
+    hits_high: int = 0
+    memory: tuple[float, ...] = (1.0, 1.0, 1.0)
+
+    def expected(self, context: float | None) -> float:
+        """The level at this context."""
+        return self.level if context is None else self.level + self.per_token * (context - self.context)
+
+    def knows(self, context: float | None) -> bool:
+        """Whether this context is near enough to those learnt from."""
+        if not self.per_token:
+            return True
+        if context is None:
+            return False
+        margin = 0.25 * (self.high_context - self.low_context)
+        return self.low_context - margin <= context <= self.high_context + margin
+
+    @property
+    def mean_error(self) -> float:
+        """Standard error of the level, in scales."""
+        factor = math.sqrt((1 + self.phi) / (1 - self.phi)) * math.sqrt(max(self.memory))
+        return factor / math.sqrt(max(self.samples, 1))
+
+
+@dataclass
+class Block:
+    """Running sums of block means of one length."""
+
+    filled: int = 0
+    total: float = 0.0
+    count: int = 0
+    squares: float = 0.0
+    means: float = 0.0
+
+
+@dataclass
+class Learning:
+    """What is remembered while learning; `head` is emptied once the provisional figures are known."""
+
+    head: list[float] = field(default_factory=list)
+    head_contexts: list[float] = field(default_factory=list)
+    level: float = 0.0
+    per_token: float = 0.0
+    context: float = 0.0
+    scale: float = 0.0
+    least_scale: float = 0.0
+    phi: float = 0.0
+    low_context: float = 0.0
+    high_context: float = 0.0
+    samples: int = 0
+    sum_r: float = 0.0
+    sum_rr: float = 0.0
+    sum_c: float = 0.0
+    sum_cc: float = 0.0
+    sum_rc: float = 0.0
+    sum_lag: float = 0.0
+    sum_pp: float = 0.0
+    previous: float = 0.0
+    outside: int = 0
+    bins: list[int] = field(default_factory=lambda: [0] * BINS)
+    hits_low: int = 0
+    hits_high: int = 0
+    segment: int = 1
+    segments: list[float] = field(default_factory=list)
+    segment_filled: int = 0
+    segment_total: float = 0.0
+    blocks: list[Block] = field(default_factory=lambda: [Block() for _ in BLOCKS])
+
+
+def learn(memory: Learning, value: float, context: float | None) -> None:
+    """Take one sample into the sums.
+
+    A series whose context is sometimes unknown is learnt without contexts.
+    """
+    if memory.scale:
+        _sum(memory, value, context or 0.0)
+        return
+    memory.head.append(value)
+    memory.head_contexts.append(-1.0 if context is None else context)
+    if len(memory.head) >= HEAD:
+        _begin(memory)
+
+
+def baseline_of(memory: Learning) -> Baseline:
+    """The baseline as the sums stand; needs at least `HEAD` samples."""
+    n = memory.samples
+    mean_r, mean_c = memory.sum_r / n, memory.sum_c / n
+    level, per_token = memory.level + memory.scale * mean_r, memory.per_token
+    variance = memory.sum_rr / n - mean_r**2
+    spread_c = memory.sum_cc / n - mean_c**2
+    if per_token and spread_c > 0:
+        tilt = (memory.sum_rc / n - mean_r * mean_c) / spread_c
+        per_token += memory.scale * tilt
+        variance -= tilt**2 * spread_c
+    power = memory.sum_pp / n - mean_r**2
+    phi = min(max((memory.sum_lag / n - mean_r**2) / max(power, 1e-12), -0.5), 0.95)
+    scale = max(memory.scale * math.sqrt(max(variance, 0.0)), memory.least_scale)
+    whiter = math.sqrt((1 - memory.phi**2) / (1 - phi**2))
+    return Baseline(
+        level=level,
+        scale=scale,
+        per_token=per_token,
+        context=memory.context + mean_c if memory.per_token else 0.0,
+        low_context=memory.low_context,
+        high_context=memory.high_context,
+        phi=phi,
+        samples=n,
+        bins=tuple(memory.bins),
+        bin_scale=whiter * memory.scale / scale,
+        bin_shift=-(1 - memory.phi) / math.sqrt(1 - phi**2) * mean_r * memory.scale / scale,
+        hits_low=memory.hits_low,
+        hits_high=memory.hits_high,
+        memory=tuple(
+            _excess(block, length, phi, variance) for block, length in zip(memory.blocks, BLOCKS, strict=True)
+        ),
+    )
+
+
+def change_inside(memory: Learning) -> tuple[float, float]:
+    """The largest step between two parts of the learning window and its error, in the value's unit."""
+    means = [*memory.segments]
+    if len(means) < 4:
+        return 0.0, math.inf
+    base = baseline_of(memory)
+    error = base.mean_error * math.sqrt(base.samples)
+    best, best_error, best_score = 0.0, math.inf, 0.0
+    for cut in range(1, len(means)):
+        step = fmean(means[cut:]) - fmean(means[:cut])
+        step_error = error * math.sqrt((1 / cut + 1 / (len(means) - cut)) / memory.segment)
+        if abs(step) / step_error > best_score:
+            best, best_error, best_score = step, step_error, abs(step) / step_error
+    return best * memory.scale, best_error * memory.scale
+
+
+def grid_step(values: list[float]) -> float:
+    """The grid on which values were rounded, or 0 where they look continuous.
+
+    >>> grid_step([0.01914, 0.01915, 0.01914, 0.01917, 0.01914, 0.01915])
+    1e-05
+    """
+    distinct = sorted(set(values))
+    if len(distinct) < 2 or len(distinct) > len(values) / 2:
+        return 0.0
+    gap = min(b - a for a, b in pairwise(distinct))
+    return float(f"{gap:.2g}")
+
+
+def robust_level(values: list[float], first_scale: float = 0.0) -> tuple[float, float]:
+    """Mean and standard deviation clipped at 4 deviations, iterated from median and MAD."""
+    middle = median(values)
+    scale = max(1.4826 * median([abs(value - middle) for value in values]), first_scale, abs(middle) * 1e-9)
+    for _ in range(10):
+        low, high = middle - CLIP * scale, middle + CLIP * scale
+        clipped = [min(max(value, low), high) for value in values]
+        middle = fmean(clipped)
+        new = math.sqrt(fmean([(value - middle) ** 2 for value in clipped]))
+        if abs(new - scale) <= 1e-4 * scale:
+            break
+        scale = max(new, first_scale / math.sqrt(12), abs(middle) * 1e-9)
+    return middle, scale
+
+
+def robust_line(values: list[float], contexts: list[float], first_scale: float = 0.0) -> tuple[float, float]:
+    """Slope over the context, and its standard error; slope 0 where the contexts do not differ.
+
+    Begins with the medians of the outer thirds, then least squares with residuals clipped at 4 deviations.
+    """
+    order = sorted(range(len(values)), key=contexts.__getitem__)
+    third = max(len(order) // 3, 1)
+    near, far = order[:third], order[-third:]
+    run = median([contexts[i] for i in far]) - median([contexts[i] for i in near])
+    if run <= 0 or len(values) < 8:
+        return 0.0, math.inf
+    slope = (median([values[i] for i in far]) - median([values[i] for i in near])) / run
+    centre = fmean(contexts)
+    offsets = [context - centre for context in contexts]
+    power = sum(offset * offset for offset in offsets)
+    scale = 0.0
+    for _ in range(8):
+        residuals = [value - slope * offset for value, offset in zip(values, offsets, strict=True)]
+        level, scale = robust_level(residuals, first_scale)
+        low, high = level - CLIP * scale, level + CLIP * scale
+        tilt = (
+            sum(
+                (min(max(r, low), high) - level) * offset
+                for r, offset in zip(residuals, offsets, strict=True)
+            )
+            / power
+        )
+        slope += tilt
+        if abs(tilt) * math.sqrt(power) < 1e-3 * scale:
+            break
+    return slope, scale / math.sqrt(power)
+
+
+def _begin(memory: Learning) -> None:
+    """Provisional figures from the head, which is then summed as the rest will be."""
+    values, contexts = memory.head, memory.head_contexts
+    step = grid_step(values)
+    if min(contexts) >= 0:
+        slope, error = robust_line(values, contexts, step)
+        if abs(slope) > 5 * error:
+            memory.per_token, memory.context = slope, fmean(contexts)
+    flat = [v - memory.per_token * (c - memory.context) for v, c in zip(values, contexts, strict=True)]
+    memory.level, scale = robust_level(flat, step)
+    memory.least_scale = max(step / math.sqrt(12), abs(memory.level) * LEAST_SCALE)
+    memory.scale = max(scale, memory.least_scale)
+    unit = [min(max((v - memory.level) / memory.scale, -CLIP), CLIP) for v in flat]
+    power = sum(r * r for r in unit)
+    lag = sum(a * b for a, b in pairwise(unit)) / power if power else 0.0
+    memory.phi = min(max(lag, -0.5), 0.95)
+    memory.low_context, memory.high_context = min(contexts), max(contexts)
+    memory.head, memory.head_contexts = [], []
+    for value, context in zip(values, contexts, strict=True):
+        _sum(memory, value, context)
+
+
+def _sum(memory: Learning, value: float, context: float) -> None:
+    offset = context - memory.context if memory.per_token else 0.0
+    r = (value - memory.level - memory.per_token * offset) / memory.scale
+    r = CLIP if r > CLIP else max(r, -CLIP)
+    memory.samples += 1
+    memory.sum_r += r
+    memory.sum_rr += r * r
+    memory.sum_lag += r * memory.previous
+    memory.sum_pp += memory.previous * memory.previous
+    if memory.per_token:
+        memory.sum_c += offset
+        memory.sum_cc += offset * offset
+        memory.sum_rc += r * offset
+        memory.low_context = min(memory.low_context, context)
+        memory.high_context = max(memory.high_context, context)
+    e = r if memory.outside else (r - memory.phi * memory.previous) / math.sqrt(1 - memory.phi**2)
+    side = outlier_side(r, e)
+    memory.previous = 0.0 if side else r
+    _count(memory, e, side)
+    _segment(memory, r)
+    for block, length in zip(memory.blocks, BLOCKS, strict=True):
+        block.total += r
+        block.filled += 1
+        if block.filled == length:
+            mean = block.total / length
+            block.means += mean
+            block.squares += mean * mean
+            block.count += 1
+            block.filled, block.total = 0, 0.0
+
+
+def outlier_side(z: float, e: float) -> int:
+    """1 or -1 where a value or its innovation lies beyond 4 scales: such a sample predicts nothing."""
+    if z >= CLIP or e > CLIP:
+        return 1
+    return -1 if z <= -CLIP or e < -CLIP else 0
+
+
+def _count(memory: Learning, e: float, side: int) -> None:
+    if side and side != memory.outside:
+        if side > 0:
+            memory.hits_high += 1
+        else:
+            memory.hits_low += 1
+    memory.outside = side
+    index = round((min(max(e, -CLIP), CLIP) + CLIP) / BIN)
+    memory.bins[(BINS - 1 if side > 0 else 0) if side else min(max(index, 1), BINS - 2)] += 1
+
+
+def _segment(memory: Learning, r: float) -> None:
+    """Means of equal parts of the window: when all are filled, neighbours merge and the parts double."""
+    memory.segment_total += r
+    memory.segment_filled += 1
+    if memory.segment_filled < memory.segment:
+        return
+    memory.segments.append(memory.segment_total / memory.segment)
+    memory.segment_total, memory.segment_filled = 0.0, 0
+    if len(memory.segments) == 2 * SEGMENTS:
+        means = memory.segments
+        memory.segments = [(a + b) / 2 for a, b in zip(means[::2], means[1::2], strict=True)]
+        memory.segment *= 2
+
+
+def _excess(block: Block, length: int, phi: float, variance: float) -> float:
+    """Variance of block means over what AR(1) predicts, where it is larger beyond chance; else 1."""
+    if block.count < 8 or variance <= 0:
+        return 1.0
+    mean = block.means / block.count
+    found = (block.squares / block.count - mean * mean) * block.count / (block.count - 1)
+    ratio = (1 + phi) / (1 - phi) - 2 * phi * (1 - phi**length) / (length * (1 - phi) ** 2)
+    excess = found / (variance * ratio / length)
+    return excess if excess > 1 + 3 * math.sqrt(2 / block.count) else 1.0
