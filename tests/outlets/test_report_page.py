@@ -1,0 +1,154 @@
+"""The picture report, opened in a real Chromium: complete, readable in both lights, and nothing is fetched."""
+
+import json
+import re
+import struct
+import subprocess
+import zlib
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from outlet_items import cycle, incident, judgement, malformed, read, run_started
+
+from logwatch.model import Change, Moment
+from logwatch.outlets.report.page import PageSink, page
+from logwatch.outlets.report.summary import Collector
+from logwatch.outlets.report.track import BINS, Span, Track
+
+QUIET = ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+         "--disable-default-apps", "--disable-extensions"]  # fmt: skip
+ITS_OWN = re.compile(r"(^|\.)(google|googleapis|gstatic)\.com$")
+
+
+def browse(path, tmp_path, *options):
+    """Open a file in Chromium, give what it printed and every address that it asked for."""
+    log = tmp_path / "net.json"
+    done = subprocess.run(
+        ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", *QUIET, f"--user-data-dir={tmp_path}/profile",
+         f"--log-net-log={log}", *options, path.as_uri()],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    events = json.loads(log.read_text())["events"]
+    urls = {event["params"]["url"] for event in events if "url" in event.get("params", {})}
+    return done.stdout, {url for url in urls if not ITS_OWN.search(urlsplit(url).hostname or "")}
+
+
+def replayed(tmp_path, *, evil=""):
+    """A page of a healthy hour, a regression, and its end, with all that a page can show."""
+    sink, collector = PageSink(tmp_path / "r.html", 82.2), Collector(82.2)
+    items = [run_started(tp_size="8", model=f"/m{evil}", num_steps="2")]
+    for minute in range(60):
+        of = cycle(
+            0.01914 if minute < 30 else 0.02895, line=10 + minute, time=f"2026-02-11T09:{minute:02}:00", run=0
+        )
+        items += [of, judgement(of)]
+    items += [
+        malformed(found=f"nan{evil}"), read(),
+        incident(onset=Moment(40, "2026-02-11T09:30:00"), noticed=Moment(42, "2026-02-11T09:32:00"), detail=evil, run=0),
+    ]  # fmt: skip
+    for item in items:
+        sink.take(item)
+        collector.take(item)
+    sink.close()
+    sink.write(collector.summary())
+    return sink.path
+
+
+def test_chromium_fetches_nothing_and_shows_everything(tmp_path):
+    """One file, no network: charts, incidents, settings and malformed lines are all in it."""
+    path = replayed(tmp_path)
+    shown, asked = browse(path, tmp_path, "--dump-dom")
+    assert {url for url in asked if not url.startswith(("file:", "data:"))} == set()
+    for words in ("Target verify, ms per cycle", "Where a cycle goes", "Tokens per cycle", "Batch size",
+                  "Malformed lines", "cuda graph off", "Settings of run 1", "1.51 x the level before"):  # fmt: skip
+        assert words in shown
+    assert shown.count("<svg") == 8
+    assert "<script" not in shown
+
+
+def test_what_would_be_fetched_is_seen(tmp_path):
+    """The test above means something: a page with an image elsewhere is found out."""
+    path = tmp_path / "bad.html"
+    path.write_text("<img src='http://elsewhere.invalid/x.png'>")
+    _, asked = browse(path, tmp_path, "--dump-dom")
+    assert "http://elsewhere.invalid/x.png" in asked
+
+
+def pixels(png: Path):
+    """Width, height and the colour of the first pixel (unfiltered rows begin with it)."""
+    data = png.read_bytes()
+    width, height = struct.unpack(">II", data[16:24])
+    raw = zlib.decompress(b"".join(re.findall(rb"IDAT(.*?)....(?=....I(?:DAT|END))", data, re.DOTALL)))
+    return width, height, tuple(raw[1:4])
+
+
+@pytest.mark.parametrize(
+    ("options", "width", "dark"),
+    [
+        pytest.param([], 1180, False, id="wide and light"),
+        pytest.param(["--blink-settings=preferredColorScheme=0"], 1180, True, id="wide and dark"),
+        pytest.param([], 500, False, id="narrow"),
+    ],
+)
+def test_it_follows_light_and_width(options, width, dark, tmp_path):
+    """A dark desktop gets a dark page; a narrow window gets the narrow drawings."""
+    path, shot = replayed(tmp_path), tmp_path / "shot.png"
+    browse(
+        path, tmp_path, *options, "--hide-scrollbars", f"--window-size={width},800", f"--screenshot={shot}"
+    )
+    given, _, colour = pixels(shot)
+    assert given == width
+    assert (sum(colour) < 3 * 64) == dark
+
+
+def test_text_from_a_log_is_only_text(tmp_path):
+    """Markup in settings, labels and evidence is shown, not run."""
+    path = replayed(
+        tmp_path,
+        evil="<script>fetch('http://elsewhere.invalid')</script><img src=x onerror=alert(1)>\x1b[31m",
+    )
+    text = path.read_text()
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "\x1b" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_a_log_without_times_is_drawn_over_lines(tmp_path):
+    """`grep` output has no time; the axis is the line number, and the page says so."""
+    sink, collector = PageSink(tmp_path / "r.html"), Collector()
+    for line in range(5):
+        of = cycle(line=line + 1, time=None)
+        for item in (of, judgement(of)):
+            sink.take(item)
+            collector.take(item)
+    sink.close()
+    text = page(collector.summary(), sink)
+    assert "The axis is the line number" in text
+    assert ">line</text>" in text
+
+
+def test_resolved_incidents_are_told_apart(tmp_path):
+    """What is over is drawn to its end and marked as over."""
+    collector = Collector()
+    of = cycle()
+    for item in (of, judgement(of), incident(), incident(Change.RESOLVED)):
+        collector.take(item)
+    sink = PageSink(tmp_path / "r.html")
+    assert 'class="card incident over"' in page(collector.summary(), sink)
+
+
+def test_a_track_is_bounded_and_keeps_runs_apart():
+    """A million reports are at most `BINS` spans, and none of them mixes two runs."""
+    track = Track("s", None)
+    for line in range(20_000):
+        track.add(Span(line, None, line // 7000, 1, {}))
+    assert len(track.spans) <= BINS
+    assert sum(span.reports for span in track.spans) == 20_000
+    assert [span.line for span in track.spans] == sorted(span.line for span in track.spans)
+    assert {span.run for span in track.spans} == {0, 1, 2}
+    hostile = Track("s", None)
+    for line in range(5000):
+        hostile.add(Span(line, None, line, 1, {}))
+    assert len(hostile.spans) <= BINS
