@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 INFERRED = "inferred_cycle"
-_HELD = 8  # windows (of 40 cycles) in which a report (of 100 or more) would have come
+_HELD = 8  # windows of a rank (of 40 cycles) in which a report (of 100 or more) would have come
+_MOST_HELD = 512  # windows of all ranks
 _MOST_RANKS = 2048
 _MOST_BATCHES = 256
 _ENDS = frozenset({"crash", "exit"})
@@ -253,7 +254,8 @@ class Cycles:
             yield cycle
             return
         run.held.append(cycle)
-        if len(run.held) >= _HELD:
+        of_rank = sum(held.rank == record.rank for held in run.held)
+        if of_rank >= _HELD or len(run.held) >= _MOST_HELD:
             yield from self._release()
 
     def _release(self) -> Iterator[Cycle]:

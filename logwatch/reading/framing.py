@@ -28,6 +28,7 @@ from logwatch.reading.wrappings import (
     iso,
     may_hold_user_text,
     peel,
+    peel_indented,
     progress_bars,
     sglang_prefix,
 )
@@ -177,7 +178,7 @@ class Framing:
                     return None
                 wrapped = _Wrapped(cri.end(), stamp, None, ray=False)
                 continue
-            peeled = peel(text, wrapped.end)
+            peeled = peel(text, wrapped.end) or peel_indented(text, wrapped.end)
             if not peeled:
                 break
             wrapped = _Wrapped(

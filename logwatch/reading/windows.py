@@ -186,6 +186,8 @@ def _is_steady(before: RankWindow, now: RankWindow, cycle_s: float, passes: int 
     begin, end = seconds_of(before.time), seconds_of(now.time)
     if begin is None or end is None:
         return True
+    if end - begin < -_CLOCK_S:  # newest line first, or the clock was set
+        return False
     expected = cycle_s * (passes or _USUAL_PASSES)
     excess = end - begin - expected
     tolerance = max(_CLOCK_S, _GAP_TOLERANCE * expected)

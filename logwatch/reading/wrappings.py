@@ -95,6 +95,7 @@ _BAR = re.compile(
     r"\d{1,3}%\|[ #\u2580-\u259f]{0,400}(?:\d? {0,400}\| {0,8}[^\s|]{1,24} \[[^\]]{0,120}\])?"
     r"|\[\d[\d:]{1,10}(?:<[^\],]{1,20})?, {0,8}[^\]]{0,20}(?:it/s|s/it)[^\]]{0,80}\]"
 )
+_BLANKS = re.compile(r"[ \t]{1,200}(?=[\[(\d])")
 _AFTER_BAR = re.compile(r"[ |]*")
 _ACCESS = re.compile(r'- "[A-Z]+ \S*(?: HTTP/[\d.]*"?)?|- "[A-Z]*$')
 _TAG = re.compile(r"([A-Z][A-Z_]*?)(\d+)")
@@ -150,6 +151,14 @@ def peel(text: str, position: int) -> Peeled | None:
             or _first(text, position, *_BEGINNING_WITH_A_LETTER)
         )
     return None
+
+
+def peel_indented(text: str, position: int) -> Peeled | None:
+    """Take off a wrapping behind blanks or a TAB, as Ray and pasted text have them."""
+    if text[position : position + 1] not in {" ", "\t"}:
+        return None
+    blanks = _BLANKS.match(text, position)
+    return peel(text, blanks.end()) if blanks else None
 
 
 def sglang_prefix(text: str, position: int) -> Peeled | None:

@@ -125,6 +125,8 @@ def short(frame: Frame) -> tuple[str, str | None, str | None]:
             "TP0",
             id="job runner's time first",
         ),
+        pytest.param("(Engine pid=41850)\t" + PREFIX + MESSAGE, TIME, "TP0", id="Ray and a TAB"),
+        pytest.param("    " + PREFIX + MESSAGE, TIME, "TP0", id="pasted with indentation"),
         pytest.param("scalellm          | " + PREFIX + MESSAGE, TIME, "TP0", id="docker compose"),
         pytest.param(
             "web_1  | \x1b[32m" + PREFIX + MESSAGE + "\x1b[0m", TIME, "TP0", id="docker compose in colour"

@@ -71,6 +71,7 @@ def test_the_figures_of_real_lines(case, expected, request):
         pytest.param(
             [at(0, tokens=500), at(0, tokens=90), at(1, tokens=130)], [10, 10], id="another request"
         ),
+        pytest.param([at(60), at(0), at(0)], [10, 10], id="newest first, or a clock that was set"),
         pytest.param([at(0, 0.0), at(1)], [10], id="no throughput"),
         pytest.param([at(0, running=0), at(1)], [], id="no requests"),
         pytest.param([at(0, 1e9), at(0, 1e-9)], [], id="absurd"),
@@ -120,6 +121,13 @@ def test_windows_are_held_back_until_no_report_can_come():
     """Eight windows decide that a run writes no reports; from then on each comes at once."""
     windows = [at(second) for second in range(10)]
     assert [len(cycles_of(fed(windows[:count]))) for count in (7, 8, 9, 10)] == [0, 8, 9, 10]
+
+
+def test_first_windows_of_many_ranks_decide_nothing():
+    """Sixteen ranks' first windows are one window each: a report may still come."""
+    ranks = [at(0, rank=f"DP{number}") for number in range(16)]
+    found = cycles_of(read([*ranks, header("DP0"), phase(VERIFY, 19)]))
+    assert [list(cycle.phases_s) for cycle in found] == [[VERIFY]]
 
 
 @pytest.mark.parametrize(
