@@ -7,6 +7,7 @@ pass. A cycle without a verify, of an idle batch, with an error or without event
 means stay true.
 """
 
+import math
 import threading
 import time
 from collections import deque
@@ -20,13 +21,19 @@ from logwatch.emitter.timer import Timer
 
 PHASES = (DRAFT, VERIFY, EXTEND)
 
+ADJACENT_S = 0.0005
+"""A phase that is called so soon after the one before begins at its end mark: each mark costs the device
+some microseconds, and what little the device does in between belongs to the cycle anyway."""
+
 
 @dataclass(slots=True)
 class Cycle:
-    """One cycle under way: its spans and what is known about it on the CPU."""
+    """One cycle under way: its marks on the device's time line, and what is known about it on the CPU."""
 
-    spans: dict[str, Any] = field(default_factory=dict)
+    marks: list[Any] = field(default_factory=list)
+    spans: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     launches_s: dict[str, float] = field(default_factory=dict)
+    ended_s: float = -math.inf
     batch_size: int = 0
     graph: bool | None = None
     dropped: bool = False
@@ -38,6 +45,7 @@ class Token:
 
     phase: str
     cycle: Cycle
+    mark: Any
     began_s: float
 
 
@@ -103,13 +111,10 @@ class Profiler:
             if phase == self._counting:
                 cycle.batch_size = batch_size
                 cycle.dropped |= not batch_size
-            span = timer.start()
-            if span is None:
-                cycle.dropped = True
-            else:
-                cycle.spans[phase] = span
+            follows = bool(cycle.marks) and self._clock() - cycle.ended_s < ADJACENT_S
+            mark = cycle.marks[-1] if follows else self._mark(cycle)
             self._inside.add(thread)
-        return Token(phase, cycle, self._clock())
+        return Token(phase, cycle, mark, self._clock())
 
     def end(self, token: Token, *, graph: bool | None = None, accepted: Sequence[int] = ()) -> None:
         """Closes a span.
@@ -124,8 +129,8 @@ class Profiler:
             self._inside.discard(threading.get_ident())
             cycle = token.cycle
             cycle.launches_s[token.phase] = now_s - token.began_s
-            if token.phase in cycle.spans and self._timer is not None:
-                self._timer.stop(cycle.spans[token.phase])
+            cycle.spans[token.phase] = token.mark, self._mark(cycle)
+            cycle.ended_s = now_s
             if token.phase == VERIFY:
                 cycle.graph = graph
         if accepted:
@@ -136,15 +141,20 @@ class Profiler:
         with self._lock:
             self._inside.discard(threading.get_ident())
             token.cycle.dropped = True
-            span = token.cycle.spans.pop(token.phase, None)
-            if span is not None and self._timer is not None:
-                self._timer.release(span)
 
     def accepted(self, drafts: Sequence[int]) -> None:
         """Accepted drafts per request of one cycle, without the bonus token; a cycle late is early enough."""
         with self._lock:
             self._accepted += sum(drafts)
             self._accept_samples += len(drafts)
+
+    def _mark(self, cycle: Cycle) -> Any | None:
+        mark = self._timer.mark() if self._timer is not None else None
+        if mark is None:
+            cycle.dropped = True
+        else:
+            cycle.marks.append(mark)
+        return mark
 
     def _cycle_for(self, phase: str, thread: int) -> Cycle | None:
         cycle = self._open.get(thread)
@@ -170,8 +180,8 @@ class Profiler:
         while self._waiting:
             cycle = self._waiting[0]
             seconds = {}
-            for phase, span in reversed(cycle.spans.items()):  # the newest is the last to be complete
-                took_s = self._timer.seconds(span) if self._timer else None
+            for phase, (begin, end) in reversed(cycle.spans.items()):  # the newest is the last to be complete
+                took_s = self._timer.seconds(begin, end) if self._timer is not None else None
                 if took_s is None:
                     return
                 seconds[phase] = took_s
@@ -180,10 +190,10 @@ class Profiler:
             self._add(cycle, seconds)
 
     def _release(self, cycle: Cycle) -> None:
-        for span in cycle.spans.values():
+        for mark in cycle.marks:
             if self._timer is not None:
-                self._timer.release(span)
-        cycle.spans.clear()
+                self._timer.release(mark)
+        cycle.marks.clear()
 
     def _add(self, cycle: Cycle, seconds: dict[str, float]) -> None:
         window = self._window

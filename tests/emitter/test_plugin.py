@@ -182,7 +182,7 @@ def test_a_device_that_never_answers_costs_a_bounded_number_of_events(server):
     server.start(every=2)
     server.torch.reached_s = -1.0
     server.cycle(500)
-    assert len(server.torch.made) <= 192
+    assert len(server.torch.made) <= 128
     assert server.torch.calls.count("verify") == 500
 
 

@@ -160,7 +160,7 @@ def test_an_event_is_read_when_it_is_complete_and_not_before(device):
         for name in (D, V, E):
             rig.phase(name)
     assert rig.reports == []
-    Event.reached = 11  # one event short of the second cycle's end
+    Event.reached = 7  # one event short of the second cycle's end
     rig.phase(D)
     assert [report.phases_s for report in rig.reports] == [{D: 1.0, V: 1.0, E: 1.0}]
     Event.reached = Event.clock
@@ -171,7 +171,7 @@ def test_an_event_is_read_when_it_is_complete_and_not_before(device):
 
 def test_without_events_left_cycles_are_skipped_and_later_ones_counted(device):
     """A pool that is used up costs cycles, never a wait, and recovers."""
-    rig = Rig(timer=EventTimer(device, pairs=7))
+    rig = Rig(timer=EventTimer(device, events=14))
     for _ in range(20):
         for name in (D, V, E):
             rig.phase(name)
@@ -184,13 +184,32 @@ def test_without_events_left_cycles_are_skipped_and_later_ones_counted(device):
     assert 4 <= len(rig.reports) <= 6
 
 
-def test_the_pool_makes_no_more_pairs_than_it_may(device):
-    """Memory is bounded: pairs are reused."""
-    timer = EventTimer(device, pairs=2)
-    spans = [timer.start(), timer.start()]
-    assert timer.start() is None
-    timer.release(spans[0])
-    assert timer.start() is spans[0]
+def test_the_pool_makes_no_more_events_than_it_may(device):
+    """Memory is bounded: events are reused."""
+    timer = EventTimer(device, events=2)
+    marks = [timer.mark(), timer.mark()]
+    assert timer.mark() is None
+    timer.release(marks[0])
+    assert timer.mark() is marks[0]
+
+
+@pytest.mark.parametrize(
+    ("gap_s", "events", "phases_s"),
+    [
+        pytest.param(0.0001, 4, {D: 1.0, V: 1.0, E: 1.0}, id="phases in a row share their boundaries"),
+        pytest.param(0.1, 6, {D: 1.0, V: 1.0, E: 1.0}, id="what lies long between two phases is in neither"),
+    ],
+)
+def test_a_boundary_between_two_phases_is_one_event(device, gap_s, events, phases_s):
+    """An event costs the device some microseconds, so a cycle has no more than it needs."""
+    rig = Rig(timer=EventTimer(device))
+    for name in (D, V, E):
+        rig.phase(name)
+        rig.now_s += gap_s
+    assert Event.clock == events
+    Event.reached = 10**9
+    rig.phase(D)
+    assert rig.reports[0].phases_s == phases_s
 
 
 def test_nothing_is_put_into_a_graph_that_is_being_captured(device):

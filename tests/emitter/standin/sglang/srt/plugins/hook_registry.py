@@ -16,7 +16,7 @@ class HookRegistry:
     patched: ClassVar = set()
 
     @classmethod
-    def register(cls, target, hook, hook_type=HookType.AFTER, *, source=None):  # noqa: ARG003 - the interface
+    def register(cls, target, hook, hook_type=HookType.AFTER, *, source=None):
         cls.hooks.setdefault(target, []).append((hook_type, hook))
 
     @classmethod

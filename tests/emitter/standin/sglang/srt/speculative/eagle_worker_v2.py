@@ -33,9 +33,9 @@ class EAGLEWorkerV2(BaseSpecWorker):
             self.draft_worker.draft(batch)
         return result
 
-    def verify(self, batch, grammar_barrier=None):  # noqa: ARG002 - as the real one
+    def verify(self, batch, grammar_barrier=None):
         torch.work("verify", batch)
         return SimpleNamespace(can_run_cuda_graph=batch.graph, accept_lens=torch.Tensor(len(batch.seq_lens)))
 
-    def on_verify_complete_cpu(self, num_correct_drafts_per_req, batch_size=0):  # noqa: ARG002 - as the real one
+    def on_verify_complete_cpu(self, num_correct_drafts_per_req, batch_size=0):
         self.told = num_correct_drafts_per_req
