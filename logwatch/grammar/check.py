@@ -315,6 +315,8 @@ class _Ways:
             yield self._at(node.span, "After {...} a literal must follow", "say where the gap ends")
             return
         *fixed, last = rest
+        if isinstance(last, Option) and len(last.body) == 1:
+            last = last.body[0]
         tail_is_text = isinstance(last, Field) and last.kind == "text"
         for part in fixed if tail_is_text else rest:
             if isinstance(part, Choice):

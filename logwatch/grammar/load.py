@@ -123,29 +123,44 @@ class _File:
         self._known(table, RECORD_KEYS, place)
         sources: dict[str, Source] = {}
         pairs = self._pairs(table.get("pairs", {}), place, sources)
-        pattern = self._pattern(table, "pattern", place, sources, pairs)
         anchor = self._text(table, "anchor", place)
-        claim = self._claim(table, place, sources, anchor, pattern)
         if anchor:
             sources["anchor"] = self.places.source((*place, "anchor"), anchor)
+        if "pattern" in table or not anchor:
+            pattern = self._pattern(table, "pattern", place, sources, pairs)
+        else:
+            pattern = self._beginning(anchor, sources)
+        kind = self._text(table, "kind", place, name)
+        claim = self._claim(table, place, sources, kind, anchor, pattern)
         constants = table.get("set", {})
         if not isinstance(constants, dict) or not all(isinstance(value, str) for value in constants.values()):
             self._complain((*place, "set"), "`set` is a table of texts, for example { event = \"ready\" }")
         whole = self._text(table, "whole", place, "") or None
         if len(self.problems) > before or pattern is None:
             return None
-        kind = self._text(table, "kind", place, name)
         return Rule(name, kind, anchor, pattern, claim, whole, constants, sources)
 
+    def _beginning(self, anchor: str, sources: dict[str, Source]) -> Pattern | None:
+        """The pattern of a record that gives none: the anchor, and whatever follows it."""
+        source = sources["pattern"] = sources["anchor"]
+        try:
+            return parse("".join(f"{{'{char}'}}" if char in "{}" else char for char in anchor) + "{?{:text}?}")
+        except NotationError as error:
+            self.problems.append(PatternProblem.at(source, error.position, error.what))
+            return None
+
     def _claim(
-        self, table: Mapping[str, Any], place: tuple[str, ...], sources: dict[str, Source], anchor: str,
+        self, table: Mapping[str, Any], place: tuple[str, ...], sources: dict[str, Source], kind: str, anchor: str,
         pattern: Pattern | None,
     ) -> Pattern | None:
-        """What the file says, or the anchor where the pattern begins with it."""
+        """What the file says, or the anchor where the pattern begins with it.
+
+        An event is there or not: what only begins like one is no malformed event.
+        """
         if "claim" in table:
             return self._pattern(table, "claim", place, sources, ())
         start = sources["pattern"].text if "pattern" in sources else ""
-        if pattern is not None and anchor.strip() and start.startswith(anchor.rstrip()):
+        if kind != "event" and pattern is not None and anchor.strip() and start.startswith(anchor.rstrip()):
             try:
                 return parse(anchor.rstrip())
             except NotationError:

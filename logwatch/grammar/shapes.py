@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 AFTER_A_VALUE: Final[tuple[Head, ...]] = ((",",), (END,))
 """What follows a value: so an open kind in it stops at the comma."""
 SEPARATOR: Final = r"[ \t]*,[ \t]*"
+PASSED_OVER: Final = r"[^,\[\n]*"
+BRACKETS: Final = rf"(?:\[[^\]\n]*\]{PASSED_OVER})*"
 MOST_ITEMS: Final = 60
 
 
@@ -61,7 +63,7 @@ def shape_of(rule: Rule, pairs_text: str) -> Shape | None:
         pairs_text: The line's list, from its first key to the end.
 
     Returns:
-        None for a list that is better read item by item: very long, with brackets, or with `key=value`.
+        None for a list that is better read item by item: very long, or with `key=value`.
     """
     node = pairs_of(rule)
     if node is None:
@@ -70,7 +72,7 @@ def shape_of(rule: Rule, pairs_text: str) -> Shape | None:
     parts: list[str] = []
     fields: list[Pair] = []
     for item in items(pairs_text):
-        if isinstance(item, int) or len(parts) >= MOST_ITEMS or "[" in item.text:
+        if isinstance(item, int) or len(parts) >= MOST_ITEMS:
             return None
         if item.key is None:
             parts.append(BARE_NUMBER.pattern)
@@ -79,7 +81,7 @@ def shape_of(rule: Rule, pairs_text: str) -> Shape | None:
             return None
         pair = known.get(item.key)
         if pair is None:
-            parts.append(f"{escaped(item.key)}:[^,\\[\\n]*")
+            parts.append(f"{escaped(item.key)}:{PASSED_OVER}" + (BRACKETS if "[" in item.value else ""))
         else:
             parts.append(f"{escaped(item.key)}:[ \\t]*{value_regex(pair)}[ \\t]*")
             fields.append(pair)

@@ -37,6 +37,7 @@ BLANKS: Final = " \t"
 BEFORE_GREP: Final = re.compile(r"(?:[^\s:]{1,1000}:)?[0-9]{1,12}:|[^\s:]{1,1000}:|(?:[^\s:]{1,1000}-)?[0-9]{1,12}-")
 SHAPES_AT_HAND: Final = 6
 SHAPES_IN_A_LIFE: Final = 40
+TRIES_IN_A_LIFE: Final = 1000
 """Making a shape costs as much as reading a hundred lines item by item; a log that never repeats itself gets none."""
 
 
@@ -251,7 +252,7 @@ class PairsReader:
         self._keys = frozenset(self._values)
         self._passed_over: set[str] = set()
         self._shapes: list[tuple[Callable[[str], re.Match[str] | None], tuple[Take, ...]]] = []
-        self._shapes_made = 0
+        self._shapes_made = self._tries = 0
 
     def quick(self, text: str) -> dict[str, Value] | None:
         """The fields of a whole line of a known shape, the head's too; None if it has none or a value is not sane."""
@@ -302,8 +303,9 @@ class PairsReader:
         return False
 
     def _learn(self, text: str, start: int) -> None:
-        if self._shapes_made >= SHAPES_IN_A_LIFE:
+        if self._shapes_made >= SHAPES_IN_A_LIFE or self._tries >= TRIES_IN_A_LIFE:
             return
+        self._tries += 1
         shape: Shape | None = shape_of(self._rule, text[start:])
         if shape is None:
             return
