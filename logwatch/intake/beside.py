@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from logwatch.intake.identity import ENOUGH_BYTES, WINDOW_BYTES, Facts, Identity, Mark, ReadAt, facts_of, mark_of
+from logwatch.intake.identity import (
+    ENOUGH_BYTES,
+    WINDOW_BYTES,
+    Facts,
+    Identity,
+    Mark,
+    ReadAt,
+    facts_of,
+    mark_of,
+)
 from logwatch.intake.names import is_packed_name, siblings, unpacked_name
 from logwatch.intake.opened import PackedFile, PlainFile, open_log
 from logwatch.intake.parts import Finished, Part
@@ -83,7 +92,7 @@ class Beside:
         except OSError:
             file = None
         if file is not None:
-            if not file.packed:
+            if isinstance(file, PlainFile):
                 mark = _mark_at_end(file, facts.size)
             file.close()
         self.finish(Finished(path, facts.identity, mark, modified_ns=facts.modified_ns))
@@ -172,7 +181,11 @@ class Beside:
         """Files that came and went under the followed name since `old` was read: unknown ones, written later."""
         found = []
         for path, facts in self._candidates():
-            if facts.identity in {live, old.identity} or facts.size == 0 or facts.modified_ns < old.modified_ns:
+            if (
+                facts.identity in {live, old.identity}
+                or facts.size == 0
+                or facts.modified_ns < old.modified_ns
+            ):
                 continue
             if self.is_unknown(path, facts) and not self.holds_nothing_new(path, facts):
                 found.append(self.part(path, facts))
@@ -200,7 +213,9 @@ class Beside:
                 self.finish(Finished(path, facts.identity, mark, done.line, facts.modified_ns))
                 return True
         return not file.packed and any(
-            part.file is not None and not part.packed and _is_prefix(file.read_at, facts.size, part.file.read_at)
+            part.file is not None
+            and not part.packed
+            and _is_prefix(file.read_at, facts.size, part.file.read_at)
             for part in self._lineage.parts
         )
 
@@ -213,7 +228,9 @@ class Beside:
     def _candidates(self) -> list[tuple[str, Facts]]:
         """Files beside the followed name, and beside what it points to, that look rotated; oldest content first."""
         lineage = self._lineage
-        places = dict.fromkeys([lineage.path, os.path.realpath(lineage.path), *(p.path for p in lineage.parts)])
+        places = dict.fromkeys(
+            [lineage.path, os.path.realpath(lineage.path), *(p.path for p in lineage.parts)]
+        )
         found: dict[Identity, tuple[str, Facts]] = {}
         for place in places:
             for path in (place, *siblings(place)):

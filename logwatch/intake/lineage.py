@@ -130,7 +130,7 @@ class Lineage:
             before = live.size
             live.see(facts)
             if shrunk:
-                self._truncated(live, before, "shrunk")
+                self._truncated(live, before, "size")
         elif self._shop.known.get(facts.identity) in {None, self}:
             self._rotated(live, facts)
         # Else names were exchanged among followed files: each goes on with its own.
@@ -146,7 +146,9 @@ class Lineage:
         part = self.beside.part(self.path, facts)
         part.final = False
         if os.path.islink(self.path):
-            part.path = os.path.realpath(self.path)  # the link may point elsewhere by the time this is found again
+            part.path = os.path.realpath(
+                self.path
+            )  # the link may point elsewhere by the time this is found again
         self.parts.append(part)
         self.changed = True
         return part
@@ -189,11 +191,13 @@ class Lineage:
         mark = part.mark_at(part.offset)
         copy = self.beside.copy_of(mark)
         if copy is None and (kept := part.kept_after_truncation(part.size)) is not None:
-            self._say("truncated", f"{part.path} was cut back to byte {kept} ({how})", Level.WARNING)
+            self._say(f"truncated_by_{how}", f"{part.path} was cut back to byte {kept}", Level.WARNING)
             part.cut_back(kept)
             self._flush = True
             return
-        rest = Part(part.path, part.identity, part.offset, part.line, part.offset, part.modified_ns, mark=mark)
+        rest = Part(
+            part.path, part.identity, part.offset, part.line, part.offset, part.modified_ns, mark=mark
+        )
         rest.final, rest.gone = True, copy is None
         if copy is not None:
             self.beside.continue_in(rest, *copy)
@@ -204,7 +208,7 @@ class Lineage:
         self._shop.close(part)
         at = self.parts.index(part)
         self.parts[at : at + 1] = [*([rest] if part.offset else []), *between, fresh]
-        self._say("truncated", f"{part.path} was truncated ({how}); read anew from its start")
+        self._say(f"truncated_by_{how}", f"{part.path} was truncated; read anew from its start")
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -274,7 +278,7 @@ class Lineage:
                     assert part.file is not None
                     before = part.size
                     part.see(part.file.facts())
-                    self._truncated(part, before, "rewritten")
+                    self._truncated(part, before, "content")
                 return budget
             except OSError as error:
                 self._cannot_read(part.path, error)
@@ -302,7 +306,7 @@ class Lineage:
             if part.final:
                 self._gone(part)
             else:
-                self._truncated(part, part.size, "rewritten")
+                self._truncated(part, part.size, "content")
             return False
         except (Moved, FileNotFoundError):
             if part.final and not self.beside.find(part):
@@ -347,7 +351,9 @@ class Lineage:
             if rest or not data:
                 break
         part.jump(end, 0)
-        self._say("skipped", f"{end - first} NUL bytes in {part.path} passed over", Level.WARNING, end - first)
+        self._say(
+            "skipped", f"{end - first} NUL bytes in {part.path} passed over", Level.WARNING, end - first
+        )
 
     def _read_late(self) -> Iterator[Chunk]:
         """Whole lines that another process still wrote to a file rotated away and already finished."""

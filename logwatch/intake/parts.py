@@ -107,7 +107,9 @@ class Part:
         if self.mark is not None:
             return self.mark
         behind = self.offset - offset
-        window = bytes(self.recent[max(0, len(self.recent) - behind - WINDOW_BYTES) : len(self.recent) - behind])
+        window = bytes(
+            self.recent[max(0, len(self.recent) - behind - WINDOW_BYTES) : len(self.recent) - behind]
+        )
         if behind + WINDOW_BYTES > RECENT_BYTES and self.file is not None:
             size = min(offset, WINDOW_BYTES)
             window = self.file.read_at(offset - size, size)

@@ -15,7 +15,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from logwatch.intake.beside import Shop
 from logwatch.intake.chunks import Chunk, Lag, Range, Source
@@ -25,7 +25,7 @@ from logwatch.intake.lineage import Lineage
 from logwatch.intake.names import directories_of, expand, is_packed_name, is_pattern, is_rotated_name
 from logwatch.intake.pipes import STANDARD_INPUT, Pipe, is_fifo
 from logwatch.intake.wake import HandWaker, Hints
-from logwatch.model import Level, Notice, Notify
+from logwatch.model import Notify
 
 __all__ = ["Chunk", "Lag", "Range", "Source", "Tail"]
 
@@ -137,7 +137,12 @@ class Tail:
         if not any(isinstance(feed, Journal) and feed.unit == source.path for feed in self._feeds.values()):
             stream = self._name(source, source.path)
             self._feeds[stream] = Journal(
-                stream, source.path, self._saved.pop(stream, None), self._notify, start=source.start, clock=self._clock
+                stream,
+                source.path,
+                self._saved.pop(stream, None),
+                self._notify,
+                start=source.start,
+                clock=self._clock,
             )
 
     def _add_pipe(self, source: Source) -> None:
@@ -162,8 +167,10 @@ class Tail:
 
     def _scan_source(self, source: Source, *, first: bool) -> None:
         paths = list(expand(source.path))
-        if not paths and not is_pattern(source.path) and not any(
-            feed.path == source.path for feed in self._feeds.values()
+        if (
+            not paths
+            and not is_pattern(source.path)
+            and not any(feed.path == source.path for feed in self._feeds.values())
         ):
             self._add(Lineage(self._shop, self._name(source, source.path), source.path))
             return

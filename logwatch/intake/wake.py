@@ -99,7 +99,9 @@ class Waker:
             self.overflows += 1
             self._notify(
                 Notice(
-                    "notify_overflow", "the kernel dropped file events; every file is looked at", Level.WARNING
+                    "notify_overflow",
+                    "the kernel dropped file events; every file is looked at",
+                    Level.WARNING,
                 )
             )
         return None if anything else hints
@@ -162,7 +164,7 @@ class Waker:
             Notice(
                 "polling",
                 f"inotify cannot be used ({error}); files are looked at by the clock instead. "
-                "Raise fs.inotify.max_user_watches and max_user_instances, or set follow.mode = \"poll\"",
+                'Raise fs.inotify.max_user_watches and max_user_instances, or set follow.mode = "poll"',
                 Level.WARNING,
             )
         )
@@ -194,7 +196,8 @@ class _Directory:
     def __init__(
         self, inotify: InotifyFD, path: str, hint: Callable[[str], None], overflow: Callable[[], None]
     ) -> None:
-        from watchdog.observers.inotify_c import CallbackId, InotifyConstants as Event, Mask  # noqa: PLC0415
+        from watchdog.observers.inotify_c import CallbackId, Mask  # noqa: PLC0415
+        from watchdog.observers.inotify_c import InotifyConstants as Event
 
         self.path = path
         self.gone = False
