@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 AFTER_A_VALUE: Final[tuple[Head, ...]] = ((",",), (END,))
 """What follows a value: so an open kind in it stops at the comma."""
-SEPARATOR: Final = r"[ \t]*,[ \t]*"
+SEPARATOR: Final = r",[ \t]*"
+"""Blanks before the comma belong to the part: a value that is passed over takes them with it."""
 PASSED_OVER: Final = r"[^,\[\n]*"
 BRACKETS: Final = rf"(?:\[[^\]\n]*\]{PASSED_OVER})*"
 MOST_ITEMS: Final = 60
@@ -75,7 +76,7 @@ def shape_of(rule: Rule, pairs_text: str) -> Shape | None:
         if isinstance(item, int) or len(parts) >= MOST_ITEMS:
             return None
         if item.key is None:
-            parts.append(BARE_NUMBER.pattern)
+            parts.append(BARE_NUMBER.pattern + "[ \\t]*")
             continue
         if not item.text.startswith(f"{item.key}:"):
             return None

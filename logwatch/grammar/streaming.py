@@ -162,6 +162,11 @@ class RuleReader:
             fields[self.rule.whole] = text[:LONGEST_WHOLE]
         return Parsed(self.rule.kind, fields)
 
+    def pairs_start(self, text: str) -> int | None:
+        """Where a matching text's list of pairs begins."""
+        match = self._match(text)
+        return match.start(PAIRS_GROUP) if match is not None and self._pairs is not None else None
+
     def _near_miss(self, text: str) -> Failed | None:
         if self._claims is None or self._claims(text) is None:
             return None

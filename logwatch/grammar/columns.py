@@ -1,0 +1,107 @@
+"""Level 1: groups of a match to fields, a column at a time: the same values that the converters of `kinds` give.
+
+A value that columns cannot hold as converters do (an integer of twenty digits, say) takes its row out: the row is
+then read by the streaming reader, which decides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from logwatch.grammar.kinds import LONGEST_NUMBER, LONGEST_TEXT, TRUE, UNITS, Kind
+from logwatch.grammar.streaming import LONGEST_WHOLE
+from logwatch.grammar.vocabulary import RECORDS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from logwatch.grammar.ast import Rule
+    from logwatch.grammar.expression import Group
+
+SAFE_INT_DIGITS: Final = 15
+BLANKS: Final = " \t"
+
+
+def stripped(name: str) -> pl.Expr:
+    """The text column without blanks at both ends."""
+    import polars as pl  # noqa: PLC0415 - heavy, and the watch path never comes here
+
+    return pl.col(name).str.strip_chars(BLANKS)
+
+
+def convert(rule: Rule, groups: tuple[Group, ...], matched: pl.DataFrame) -> pl.DataFrame:
+    """Fields of matched rows.
+
+    Args:
+        matched: `row`, `text` (stripped), and one text column per group of the expression.
+
+    Returns:
+        `row`, then one column a field; rows with a value that is not sane are left out.
+    """
+    import polars as pl  # noqa: PLC0415 - see stripped
+
+    slots = RECORDS[rule.kind]
+    constants = [pl.lit(value).alias(name) for name, value in rule.constants.items()]
+    values = [_value(group, matched) for group in groups]
+    whole = [pl.col("text").str.slice(0, LONGEST_WHOLE).alias(rule.whole)] if rule.whole else []
+    given = {group.name: pl.col(group.name).is_not_null().alias(f"{group.name}__given") for group in groups}
+    frame = matched.select("row", *constants, *values, *whole, *given.values())
+    sane = [
+        pl.when(pl.col(f"{group.name}__given"))
+        .then(_sane(group, slots[group.name].most))
+        .otherwise(statement=True)
+        for group in groups
+    ]
+    if sane:
+        frame = frame.filter(pl.all_horizontal(sane))
+    return frame.drop([f"{group.name}__given" for group in groups])
+
+
+def _sane(group: Group, most: float) -> pl.Expr:
+    import polars as pl  # noqa: PLC0415 - see stripped
+
+    value = pl.col(group.name)
+    if group.kind.gives in {"int", "real", "seconds", "share"}:
+        return (value <= most).fill_null(value=False)
+    return value.is_not_null()
+
+
+def _value(group: Group, matched: pl.DataFrame) -> pl.Expr:
+    import polars as pl  # noqa: PLC0415 - see stripped
+
+    kind = group.kind
+    text = pl.col(group.name)
+    short = pl.when(text.str.len_chars() <= LONGEST_NUMBER).then(text)
+    match kind.name:
+        case "int":
+            value = pl.when(text.str.len_chars() <= SAFE_INT_DIGITS).then(text).cast(pl.Int64, strict=False)
+        case "real":
+            value = short.cast(pl.Float64, strict=False)
+            value = pl.when(value.is_finite()).then(value)
+        case "duration":
+            powers = {unit: f"e{power}" for unit, power in UNITS.items()}
+            power = pl.col(group.unit_group or "").replace_strict(powers, default=None, return_dtype=pl.String)
+            value = (short + power).cast(pl.Float64, strict=False)
+        case "bool":
+            value = pl.when(text.is_not_null()).then(text.is_in(sorted(TRUE)))
+        case "text":
+            value = text.str.strip_chars(BLANKS).str.slice(0, LONGEST_TEXT)
+        case "sentence":
+            value = text.str.strip_chars(BLANKS).str.strip_suffix(".").str.slice(0, LONGEST_TEXT)
+        case "label":
+            value = _by_distinct(text, kind, matched[group.name])
+        case "word" | "name" | "timestamp":
+            value = pl.when(text.str.len_chars() <= LONGEST_TEXT).then(text)
+        case _:
+            value = (short + f"e{kind.power}").cast(pl.Float64, strict=False)
+    return value.alias(group.name)
+
+
+def _by_distinct(text: pl.Expr, kind: Kind, column: pl.Series) -> pl.Expr:
+    """Convert each distinct text once: labels are few, and Python's lower case is not Rust's."""
+    import polars as pl  # noqa: PLC0415 - see stripped
+
+    names = {label: kind.convert(label, None) for label in column.drop_nulls().unique().to_list()}
+    if not names:
+        return text
+    return text.replace_strict(list(names), list(names.values()), default=None, return_dtype=pl.String)
