@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import gzip
 import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client.exposition import choose_encoder
@@ -23,20 +20,20 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from logwatch.outlets.metrics import Metrics, build_registry
+from logwatch.outlets.metrics import build_registry
 from logwatch.outlets.web.api import (
     INCIDENT_FILTERS,
     SAMPLE_FILTERS,
     BadQueryError,
-    History,
     Rings,
     incidents_json,
     parse_query,
     samples_json,
     status_json,
 )
-from logwatch.outlets.web.board import Board
+from logwatch.outlets.web.live import Live
 from logwatch.outlets.web.sentence import summarize
+from logwatch.outlets.web.site import Site
 
 GZIP_FROM_BYTES = 1024
 MAX_NAMES = 100
@@ -53,34 +50,16 @@ SECURITY_HEADERS = {
 }
 
 
-@dataclass(frozen=True)
-class Site:
-    """What the HTTP interface shows and may do.
-
-    Attributes:
-        history: Where older samples and incidents are found; else those of the board are all.
-        ready: Whether sources are opened and state is recovered.
-        healthy: Whether the daemon makes progress.
-        reload: Loads the configuration again; gives what is wrong with it, or an empty text. None: forbidden.
-        runbook_url: Where the runbooks lie; else our own copies are linked.
-        clock: Unix time, seconds.
-    """
-
-    metrics: Metrics
-    board: Board
-    history: History | None = None
-    ready: Callable[[], bool] = lambda: True
-    healthy: Callable[[], bool] = lambda: True
-    reload: Callable[[], str] | None = None
-    runbook_url: str | None = None
-    clock: Callable[[], float] = time.time
-
-
 def build_app(site: Site, guards: tuple[Middleware, ...] = ()) -> Starlette:
     """The app of a site; `guards` (authentication, say) stand before every page."""
-    pages = _Pages(site)
+    pages, live = _Pages(site), Live(site)
     app = Starlette(
         routes=[
+            Route("/", live.page),
+            Route("/events", live.events),
+            Route("/static/{name}", live.static),
+            Route("/runbooks", live.runbooks),
+            Route("/runbooks/{name}", live.runbook),
             Route("/metrics", pages.metrics),
             Route("/-/healthy", pages.healthy),
             Route("/-/ready", pages.ready),

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
+from typing import TypeAlias
 
 from logwatch.model import Incident, Limits
+from logwatch.outlets.deliver_text import clean, phase_words
 from logwatch.outlets.web.board import RingKey, Sample, View
 from logwatch.units import milliseconds
 
 FIRST = ("target_verify", "total_cycle", "inferred_cycle")
+_ACRONYMS = frozenset({"cuda", "nccl", "gpu", "cpu", "pcie", "kv"})
+
 RECENT = 5
 """Samples whose median is the figure in the sentence: one odd report must not be the headline."""
 
@@ -45,36 +50,60 @@ def summarize(view: View, sources: int) -> Summary:
         return Summary(State.NO_DATA, _nothing(sources))
     ring = view.rings[key]
     last = ring[-1]
-    now = f"{name_of(last.phase)} takes {milliseconds(_level(ring))} a cycle"
+    now = f"{phase_words(last.phase)} takes {milliseconds(_level(ring))} a cycle"
     if last.band is None:
         return Summary(State.UNJUDGED, f"{now}; no band says whether that is good.", key)
     if last.in_band:
         return Summary(
             State.IN_BAND, f"{now}, inside its band of {band_of(last.band)}{_ranks(view, key)}.", key
         )
-    told = f"{name_of(last.phase)} took {milliseconds(last.value_s)} a cycle in the last report"
+    told = f"{phase_words(last.phase)} took {milliseconds(last.value_s)} a cycle in the last report"
     where = f", outside its band of {band_of(last.band)}; a few in a row make an incident"
     return Summary(State.UNSETTLED, f"{told}{where}.", key)
 
 
 def main_ring(view: View) -> RingKey | None:
-    """The series to speak of: the most telling phase; of its ranks one out of band, else the slowest."""
+    """The series to speak of: the most telling phase; of its ranks the first out of band, else the first."""
     rings = {key: ring for key, ring in view.rings.items() if ring}
     phases = {key[2] for key in rings}
     judged = sorted(key[2] for key, ring in rings.items() if ring[-1].band)
     phase = next((name for name in (*FIRST, *judged) if name in phases), None) or min(phases, default=None)
     keys = [key for key in rings if key[2] == phase]
-    return max(keys, key=lambda key: (rings[key][-1].in_band is False, rings[key][-1].value_s), default=None)
 
+    def order(key: RingKey) -> tuple[bool, str, RankOrder]:
+        return rings[key][-1].in_band is not False, key[0], rank_order(key[1])
 
-def name_of(phase: str) -> str:
-    """A phase for people: `Target verify`."""
-    return phase.replace("_", " ").capitalize()
+    return min(keys, key=order, default=None)
 
 
 def band_of(band: Limits) -> str:
     """A band for people: `17.00 to 21.00 ms`."""
     return f"{band.low * 1000:.2f} to {milliseconds(band.high)}"
+
+
+RankOrder: TypeAlias = tuple[tuple[str, int], ...]
+
+
+def rank_order(rank: str | None) -> RankOrder:
+    """Ranks as people count them: `TP2` before `TP10`."""
+    parts = re.findall(r"([^0-9\s]*)([0-9]{1,9})", rank or "")
+    return tuple((name, int(number)) for name, number in parts)
+
+
+def troubles_of(incidents: Iterable[Incident]) -> list[list[Incident]]:
+    """Incidents by what they are, however many ranks see it: worst trouble first, ranks in their order."""
+    groups: dict[tuple[str, str, str, str], list[Incident]] = {}
+    for incident in incidents:
+        key = (incident.stream, incident.phase, incident.kind, incident.direction)
+        groups.setdefault(key, []).append(incident)
+    ordered = [sorted(group, key=lambda each: rank_order(each.rank)) for group in groups.values()]
+    return sorted(ordered, key=lambda group: max(_weight(each) for each in group), reverse=True)
+
+
+def words_of(cause: str) -> str:
+    """A cause for people: `CUDA graph off`."""
+    words = clean(cause, 100).replace("_", " ").split()
+    return " ".join(word.upper() if word in _ACRONYMS else word for word in words)
 
 
 def level_of(incident: Incident, value: float) -> str:
@@ -88,22 +117,25 @@ def clock_of(time: str | None) -> str:
 
 
 def _of_incident(view: View) -> Summary:
-    worst = max(view.open, key=_weight)
-    verb = "takes" if worst.phase != "tokens_per_cycle" else "are at"
-    text = f"{name_of(worst.phase)} {verb} {level_of(worst, worst.after)}"
-    text += " a cycle" if worst.phase != "tokens_per_cycle" else ""
-    if worst.before is not None:
-        text += f", {worst.ratio:.2f} times the {level_of(worst, worst.before)} of before"
-    if worst.band is not None and worst.phase != "tokens_per_cycle":
-        side = "above" if worst.direction == "high" else "below"
-        text += f"{' and' if worst.before is not None else ','} {side} its band of {band_of(worst.band)}"
+    groups = troubles_of(view.open)
+    worst = groups[0][0]
+    timed = worst.phase != "tokens_per_cycle"
     since = clock_of(worst.onset.time) or f"line {worst.onset.line}"
-    text += f", since {since}"
+    level = level_of(worst, worst.after)
+    text = f"{phase_words(worst.phase)} {f'takes {level} a cycle' if timed else f'are {level}'} since {since}"
+    against = []
+    if worst.before is not None:
+        against.append(f"{worst.ratio:.2f} times the {level_of(worst, worst.before)} before")
+    if worst.band is not None and timed:
+        side = "above" if worst.direction == "high" else "below"
+        against.append(f"{side} the band of {band_of(worst.band)}")
+    text += f", {' and '.join(against)}" if against else ""
     if worst.causes:
-        text += f"; most likely: {worst.causes[0].cause.replace('_', ' ')}"
-    others = len(view.open) - 1
-    if others:
-        text += f" ({others} more incident{'s are' if others > 1 else ' is'} open)"
+        text += f"; most likely {words_of(worst.causes[0].cause)}"
+    if len(groups[0]) > 1:
+        text += f" (seen by {len(groups[0])} ranks)"
+    if others := len(groups) - 1:
+        text += f"; {others} more incident{'s are' if others > 1 else ' is'} open"
     state = State.OUT_OF_BAND if worst.kind == "out_of_band" else State.INCIDENT
     key = (worst.stream, worst.rank or "", worst.phase)
     return Summary(state, f"{text}.", key if view.rings.get(key) else main_ring(view))

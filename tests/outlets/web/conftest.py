@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from logwatch.outlets.metrics import Metrics
-from logwatch.outlets.web.app import Site, build_app
+from logwatch.outlets.web.app import build_app
 from logwatch.outlets.web.board import Board
 from logwatch.outlets.web.server import Server, bind
+from logwatch.outlets.web.site import Site
 
 
 @dataclass

@@ -8,8 +8,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from logwatch.model import Change
 from logwatch.outlets.metrics import Metrics
-from logwatch.outlets.web.app import Site
 from logwatch.outlets.web.board import Board
+from logwatch.outlets.web.site import Site
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2"
 
@@ -108,8 +108,8 @@ def test_status_says_what_is_wrong_and_since_when(busy):
     assert document["schema"] == "logwatch.status/1"
     assert document["state"] == "out_of_band"
     assert document["sentence"] == (
-        "Target verify takes 28.95 ms a cycle, 1.51 times the 19.14 ms of before and above its band of "
-        "17.00 to 21.00 ms, since 2026-02-11 09:00:00; most likely: cuda graph off."
+        "Target verify takes 28.95 ms a cycle since 2026-02-11 09:00:00, 1.51 times the 19.14 ms before and "
+        "above the band of 17.00 to 21.00 ms; most likely CUDA graph off."
     )
     (stream,) = document["streams"]
     assert stream["lines"] == {"matched": 8, "ignored": 1, "malformed": 1}
