@@ -86,6 +86,8 @@ class Frame:
         time: ISO 8601 as written; the innermost clock wins. None where no wrapping has one.
         rank: Tags in the order DP PP ATTN_CP MOE_DP TP EP (`"DP1 TP0"`), or None.
         complete: As `Line.complete`.
+        writer: What the wrappings call the process that wrote (`"Engine pid=1"`, a service's name), or None.
+            Tells apart processes whose lines interleave.
     """
 
     place: Place
@@ -94,13 +96,14 @@ class Frame:
     time: str | None = None
     rank: str | None = None
     complete: bool = True
+    writer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """One line understood by a grammar. Kinds and field names are those of the contract, section 4.1.
 
-    Durations are in seconds, shares between 0 and 1.
+    Durations are in seconds, shares between 0 and 1. `time`, `rank` and `writer` are those of its `Frame`.
     """
 
     place: Place
@@ -108,6 +111,7 @@ class Record:
     fields: Mapping[str, Value]
     time: str | None = None
     rank: str | None = None
+    writer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from logwatch.model import Conditions, Cycle, Malformed, Record, RunStarted
-from logwatch.reading.reports import ACCEPT, Report, Reports, ReportsMemory
+from logwatch.reading.reports import ACCEPT, Report, Reports, ReportsMemory, key_of, rank_of_key
 from logwatch.reading.windows import Windows, WindowsMemory, group_of, number
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ class Run:
         profiled: Whether it has written a line of a report.
         held: Inferred cycles, held back until `judged`.
         judged: Whether it is plain that no reports come.
-        loads: By rank; the key of a rank is its tags, or empty.
+        loads: By rank and process (`reports.key_of`).
         shared_loads: By data-parallel rank; its ranks share a batch.
         last_load: Of any rank.
-        warmths, inferred_warmths: By rank, of reports and of inferred cycles.
+        warmths, inferred_warmths: By rank and process, of reports and of inferred cycles.
     """
 
     number: int = -1
@@ -120,7 +120,7 @@ class Cycles:
             yield item
             return
         yield from self._runs(item)
-        rank = item.rank or ""
+        rank = key_of(item.rank, item.writer)
         before: list[Done] = []
         after: Iterable[Cycle] = ()
         match item.kind:
@@ -233,7 +233,7 @@ class Cycles:
         run.busy, run.ended = True, False
         run.last_load = load = _load(fields)
         _keep(run.loads, rank, load)
-        _keep(run.shared_loads, group_of(rank), load)
+        _keep(run.shared_loads, group_of(record.rank or ""), load)
         window = self._windows().decode(rank, record)
         if window is None or run.profiled:
             return
@@ -277,7 +277,7 @@ class Cycles:
             yield Cycle(
                 report.place,
                 self.stream,
-                one.rank or None,
+                rank_of_key(one.rank),
                 run.number,
                 report.time,
                 report.cycles or 1,
@@ -291,10 +291,10 @@ class Cycles:
 
     def _load_of(self, rank: str) -> Load:
         """What a rank's last decode line said, or one's that shares its batch; without a rank, anyone's."""
-        run = self.memory.run
-        if not rank:
-            return run.loads.get(rank, run.last_load)
-        return run.loads.get(rank) or run.shared_loads.get(group_of(rank)) or Load()
+        run, tags = self.memory.run, rank_of_key(rank)
+        if rank in run.loads:
+            return run.loads[rank]
+        return run.shared_loads.get(group_of(tags), Load()) if tags else run.last_load
 
     def _conditions(self, rank: str, batch_size: float | None, graph: bool | None) -> Conditions:
         settings, load = self.memory.run.settings, self._load_of(rank)

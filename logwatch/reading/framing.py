@@ -53,6 +53,7 @@ class Part:
         time: Time of its first part's wrapping.
         texts: Its parts.
         length: Characters in them.
+        writer: As `Frame.writer`.
     """
 
     place: Place
@@ -60,6 +61,7 @@ class Part:
     time: str | None
     texts: list[str]
     length: int
+    writer: str | None = None
 
 
 @dataclass(slots=True)
@@ -74,8 +76,9 @@ class _Wrapped(NamedTuple):
 
     end: int
     time: str | None
-    rank: str | None
-    ray: bool
+    rank: str | None = None
+    ray: bool = False
+    writer: str | None = None
 
 
 @dataclass(slots=True)
@@ -94,6 +97,7 @@ class _Text:
     column: int
     time: str | None
     complete: bool
+    writer: str | None
     cuts: list[int] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)
 
@@ -115,11 +119,11 @@ class Framing:
         # Nearly every line: SGLang's prefix, and nothing but the message behind it.
         prefix = sglang_prefix(text, 0)
         if prefix and "\x1b" not in text and "%|" not in text:
-            end, time, rank = prefix
+            end = prefix.end
             if text[end : end + 1] not in _MAY_BE_WRAPPED and text.find("[20", end) < 0:
-                yield Frame(line.place, text[end:], end + 1, time, rank, line.complete)
+                yield Frame(line.place, text[end:], end + 1, prefix.time, prefix.rank, line.complete)
                 return
-        yield from self._unwrap(_without_colours(line.place, text, 1, None, line.complete), 0)
+        yield from self._unwrap(_without_colours(line.place, text, 1, None, line.complete, None), 0)
 
     def finish(self) -> Iterator[Frame]:
         """Give the messages whose last part never came, with `complete` False."""
@@ -145,10 +149,8 @@ class Framing:
                 message = message[: tail.start()]
             whole_line = following < 0 and resume < 0
             if whole_line or message.strip():
-                column = whole.column_of(peeled.end)
-                yield Frame(
-                    whole.place, message, column, peeled.time, peeled.rank, whole.complete or not whole_line
-                )
+                column, complete = whole.column_of(peeled.end), whole.complete or not whole_line
+                yield Frame(whole.place, message, column, peeled.time, peeled.rank, complete, peeled.writer)
             if whole_line:
                 return
             if following >= 0:
@@ -161,22 +163,23 @@ class Framing:
     ) -> Generator[Frame, None, _Wrapped | None]:
         """Take off all wrappings at `start`; None where what was inside has been given or is awaited."""
         text = whole.text
-        wrapped = _Wrapped(start, time, None, ray=False)
+        wrapped = _Wrapped(start, time, writer=whole.writer)
         for _ in range(_MOST_WRAPPINGS):
             first = text[wrapped.end : wrapped.end + 1]
             if first == "{" and depth < _DEEPEST and (entries := entries_of(text, wrapped.end)):
                 for entry in entries:
-                    yield from self._entry(whole, entry, wrapped.time, depth)
+                    yield from self._entry(whole, entry, wrapped, depth)
                 return None
             if first.isdigit() and (cri := CRI.match(text, wrapped.end)):
                 stamp, stream, flag = iso(*cri.group(1, 2, 3)), cri[4], cri[5]
                 if flag == "P" or stream in self.memory.parts:
-                    part = Part(whole.place, whole.column_of(cri.end()), stamp, [text[cri.end() :]], 0)
+                    column, rest = whole.column_of(cri.end()), [text[cri.end() :]]
+                    part = Part(whole.place, column, stamp, rest, 0, wrapped.writer)
                     yield from self._join(
                         stream, part, last=flag == "F", complete=whole.complete, depth=depth
                     )
                     return None
-                wrapped = _Wrapped(cri.end(), stamp, None, ray=False)
+                wrapped = _Wrapped(cri.end(), stamp, writer=wrapped.writer)
                 continue
             peeled = peel(text, wrapped.end) or peel_indented(text, wrapped.end)
             if not peeled:
@@ -185,22 +188,22 @@ class Framing:
                 peeled.end,
                 _inner(wrapped.time, peeled.time),
                 peeled.rank or wrapped.rank,
-                ray=wrapped.ray or first == "(",
+                wrapped.ray or first == "(",
+                _within(wrapped.writer, peeled.writer),
             )
         return wrapped
 
-    def _entry(self, whole: _Text, entry: Entry, time: str | None, depth: int) -> Iterator[Frame]:
+    def _entry(self, whole: _Text, entry: Entry, outer: _Wrapped, depth: int) -> Iterator[Frame]:
         """Frames of one object of a container's or a journal's JSON."""
-        column, time = whole.column_of(entry.position), _inner(time, entry.time)
+        column, time, writer = whole.column_of(entry.position), _inner(outer.time, entry.time), outer.writer
         stream = f"json {entry.stream}"
         if entry.cut or stream in self.memory.parts:
-            part = Part(whole.place, column, time, [entry.text], 0)
+            part = Part(whole.place, column, time, [entry.text], 0, writer)
             yield from self._join(stream, part, last=not entry.cut, complete=whole.complete, depth=depth)
             return
         for text in entry.text.replace("\r", "\n").strip("\n").split("\n"):
-            yield from self._unwrap(
-                _without_colours(whole.place, text, column, time, whole.complete), depth + 1
-            )
+            inner = _without_colours(whole.place, text, column, time, whole.complete, writer)
+            yield from self._unwrap(inner, depth + 1)
 
     def _join(self, stream: str, part: Part, *, last: bool, complete: bool, depth: int) -> Iterator[Frame]:
         """Put a part behind those before it; frames once the last one is there."""
@@ -221,14 +224,14 @@ class Framing:
                 yield from self._cut_short(parts.pop(next(iter(parts))), depth)
             return
         joined = "".join(part.texts).rstrip("\r\n")
-        yield from self._unwrap(
-            _without_colours(part.place, joined, part.column, part.time, complete), depth + 1
-        )
+        whole = _without_colours(part.place, joined, part.column, part.time, complete, part.writer)
+        yield from self._unwrap(whole, depth + 1)
 
     def _cut_short(self, part: Part, depth: int = 0) -> Iterator[Frame]:
         """Frames of a message whose end was lost."""
-        text = _without_colours(part.place, "".join(part.texts), part.column, part.time, complete=False)
-        yield from self._unwrap(text, depth + 1)
+        text = "".join(part.texts)
+        whole = _without_colours(part.place, text, part.column, part.time, complete=False, writer=part.writer)
+        yield from self._unwrap(whole, depth + 1)
 
 
 def _next_prefix(text: str, position: int, limit: int, *, known: bool) -> int:
@@ -243,15 +246,22 @@ def _next_prefix(text: str, position: int, limit: int, *, known: bool) -> int:
     return following
 
 
+def _within(outer: str | None, inner: str | None) -> str | None:
+    """The name of a process within another's output."""
+    return f"{outer}/{inner}" if outer and inner else outer or inner
+
+
 def _inner(outer: str | None, inner: str | None) -> str | None:
     """The innermost clock wins, unless it lost its date."""
     return inner if inner and (not outer or "T" in inner) else outer
 
 
-def _without_colours(place: Place, text: str, column: int, time: str | None, complete: bool) -> _Text:
+def _without_colours(
+    place: Place, text: str, column: int, time: str | None, complete: bool, writer: str | None
+) -> _Text:
     """A text without terminal escapes that still knows the columns."""
     if "\x1b" not in text:
-        return _Text(place, text, column, time, complete)
+        return _Text(place, text, column, time, complete, writer)
     kept: list[str] = []
     cuts: list[int] = []
     removed: list[int] = []
@@ -263,4 +273,4 @@ def _without_colours(place: Place, text: str, column: int, time: str | None, com
         cuts.append(length)
         removed.append(end - length)
     kept.append(text[end:])
-    return _Text(place, "".join(kept), column, time, complete, cuts, removed)
+    return _Text(place, "".join(kept), column, time, complete, writer, cuts, removed)

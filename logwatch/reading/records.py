@@ -53,7 +53,7 @@ class Records:
             )
         else:
             self.memory.matched += 1
-            yield Record(frame.place, found.kind, found.fields, frame.time, frame.rank)
+            yield Record(frame.place, found.kind, found.fields, frame.time, frame.rank, frame.writer)
 
     def finish(self) -> Iterator[Record | Malformed]:
         """Nothing is held back."""

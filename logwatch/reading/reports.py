@@ -74,18 +74,34 @@ class RankReports:
 
 @dataclass(slots=True)
 class ReportsMemory:
-    """What is remembered of all ranks' reports; the key of a rank is its tags, or empty.
+    """What is remembered of all ranks' reports, by `key_of` a rank.
 
     Attributes:
         headed: Ranks whose open report has a header, in the order of the headers.
-        last_headed: The rank whose report with a header was completed last.
+        last_headed: The rank whose report with a header was completed last, by writer.
         touched: The ranks that the last two lines without a rank went to since the last header.
     """
 
     ranks: dict[str, RankReports] = field(default_factory=dict)
     headed: list[str] = field(default_factory=list)
-    last_headed: str | None = None
+    last_headed: dict[str, str] = field(default_factory=dict)
     touched: list[str] = field(default_factory=list)
+
+
+def key_of(rank: str | None, writer: str | None) -> str:
+    """One text for a rank and the process that wrote: `TP0`, `TP0@Engine pid=1`, `@Engine pid=1` or empty."""
+    return f"{rank or ''}@{writer}" if writer else rank or ""
+
+
+def rank_of_key(key: str) -> str | None:
+    """The rank that a key stands for, or None."""
+    return key.partition("@")[0] or None
+
+
+def _writer_of_key(key: str) -> str:
+    """The key of the same process without a rank."""
+    _, at, writer = key.partition("@")
+    return at + writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +131,10 @@ class Reports:
         """A header: the rank's open report ends, and so do lines without a header that belong to no rank."""
         memory = self._memory
         done = self._close(rank)
-        if rank and (nameless := memory.ranks.get("")) and nameless.open and not nameless.open.header:
-            done += self._close("")
+        writer = _writer_of_key(rank)
+        nameless = memory.ranks.get(writer)
+        if nameless and nameless.open and not nameless.open.header:
+            done += self._close(writer)
         reports = self._of(rank)
         reports.open, reports.closed = report, None
         memory.headed.append(rank)
@@ -127,8 +145,8 @@ class Reports:
         self, rank: str, label: str, value: float, share: float | None, place: Place, time: str | None
     ) -> list[Done]:
         """A phase line or an `Accept len` line: `value` is seconds per cycle, or accepted drafts."""
-        if not rank:
-            rank = self._owner(label)
+        if rank == _writer_of_key(rank):
+            rank = self._owner(rank, label)
         reports = self._of(rank)
         report, done = reports.open, []
         if report and label == ACCEPT and _is_orphan_first(report) and len(report.labels) > 1:
@@ -170,7 +188,7 @@ class Reports:
             if report.labels:
                 done.append(Done(rank, report, whole))
         self._memory.headed.clear()
-        self._memory.last_headed = None
+        self._memory.last_headed.clear()
         for reports in self._memory.ranks.values():
             reports.closed = None
         return done
@@ -179,6 +197,7 @@ class Reports:
         """Drop what is known of a rank."""
         done = self._close(rank)
         self._memory.ranks.pop(rank, None)
+        self._memory.last_headed.pop(_writer_of_key(rank), None)
         return done
 
     def _of(self, rank: str) -> RankReports:
@@ -202,7 +221,7 @@ class Reports:
             reports.shapes = [*reports.shapes, list(report.labels)][-_SHAPES:]
             reports.closed = report
         if report.header:
-            memory.last_headed = rank
+            memory.last_headed[_writer_of_key(rank)] = rank
         return [Done(rank, report)]
 
     def _is_complete(self, reports: RankReports, report: Report) -> bool:
@@ -215,14 +234,14 @@ class Reports:
             return False
         return labels >= _usual(reports) if reports.shapes else labels >= _WHOLE
 
-    def _owner(self, label: str) -> str:
-        """The rank whose report a line without a rank belongs to; empty if that is not known."""
+    def _owner(self, writer: str, label: str) -> str:
+        """The rank whose report a line without a rank belongs to; the writer's own key if nobody knows."""
         memory = self._memory
-        owners = memory.headed
+        owners = [rank for rank in memory.headed if _writer_of_key(rank) == writer]
         if not owners:
-            last = memory.ranks.get(memory.last_headed) if memory.last_headed else None
-            closed = last.closed if last else None
-            return memory.last_headed if memory.last_headed and closed and label not in closed.labels else ""
+            last = memory.last_headed.get(writer)
+            closed = memory.ranks[last].closed if last in memory.ranks else None
+            return last if last is not None and closed and label not in closed.labels else writer
         candidates = (
             [rank for rank in owners if self._expects(rank, label)]
             or [rank for rank in owners if label not in _open_labels(memory.ranks[rank])]

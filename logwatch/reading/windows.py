@@ -56,9 +56,10 @@ class RankWindow:
 
 @dataclass(slots=True)
 class WindowsMemory:
-    """What is remembered of all ranks' windows; the key of a rank is its tags, or empty.
+    """What is remembered of all ranks' windows.
 
     Attributes:
+        ranks: By rank and process (`reports.key_of`).
         leaders: The rank that counts for each data-parallel rank.
         disturbed: Whether a prefill line came before any decode line.
     """
@@ -115,18 +116,19 @@ class Windows:
         for window in self._memory.ranks.values():
             window.disturbed = True
 
-    def decode(self, rank: str, record: Record) -> Window | None:
-        """A decode line; its window if that was steady."""
-        fields, memory = record.fields, self._memory
+    def decode(self, key: str, record: Record) -> Window | None:
+        """A decode line of a rank, `key`; its window if that was steady."""
+        fields, memory, rank = record.fields, self._memory, record.rank or ""
         running = number(fields, "running_requests")
         if running is None or memory.leaders.setdefault(group_of(rank), rank) != rank:
             return None
-        before = memory.ranks.pop(rank, None)
+        before = memory.ranks.pop(key, None)
         now = RankWindow(record.time, number(fields, "iteration"), running, number(fields, "tokens") or None)
-        memory.ranks[rank] = now
+        memory.ranks[key] = now
         if len(memory.ranks) > _MOST_RANKS:
-            forgotten = next(iter(memory.ranks))
-            del memory.ranks[forgotten], memory.leaders[group_of(forgotten)]
+            del memory.ranks[next(iter(memory.ranks))]
+        if len(memory.leaders) > _MOST_RANKS:
+            del memory.leaders[next(iter(memory.leaders))]
         if before and before.running_requests == running:
             now.cycle_s = before.cycle_s
         if memory.disturbed if before is None else before.disturbed:

@@ -43,8 +43,8 @@ _AFTER_STAMP = re.compile(
     rf"""
       \ -\ (?:[\w.-]{{1,80}}\ -\ )?{_LEVEL}\ -\ (?:[\w.-]{{1,80}}:\ )?   # - INFO - flashinfer.jit:
     | \ {_LEVEL}\ \d+\ \[(?P<brackets>[^\]]{{0,120}})\]\                # INFO 31223 [DP3 TP3 EP3 file.py:222]
-    | (?:\ [\w.-]{{1,80}})?\ \[?{_LEVEL}\]?\ +(?!\d\d-\d\d\ )            # abcdefgh-12345 INFO
-    | \ {_PROGRAM}\[\d+\]:\                                              # host sglang[123]:
+    | (?:\ (?P<worker>[\w.-]{{1,80}}))?\ \[?{_LEVEL}\]?\ +(?!\d\d-\d\d\ )            # abcdefgh-12345 INFO
+    | \ (?P<program>{_PROGRAM}\[\d+\]):\                                              # host sglang[123]:
     | \ (?!{_LEVEL}\ )
     | \ (?={_LEVEL}\ \d\d-\d\d\ )
     | $
@@ -54,11 +54,12 @@ _AFTER_STAMP = re.compile(
 CRI = re.compile(rf"({_DATE})T({_CLOCK})({_ZONE}) (stdout|stderr) ([FP])(?::\S{{0,20}})?(?: |$)")
 """containerd and CRI-O: date, clock, zone, stream, whether the message is Full or Partial."""
 
-_RAY = re.compile(r"\((?:[^()]|\([^()]{0,80}\)){0,200}?pid=\d+(?:, ip=[^\s)]{1,80})?\)(?: |$)")
-_RAY_WITHOUT_PARENTHESIS = re.compile(r"[A-Za-z]\w{0,80} pid=\d+(?:, ip=[^\s)]{1,80})?\) ")
+# In these expressions a group is the name of the process that wrote.
+_RAY = re.compile(r"\(((?:[^()]|\([^()]{0,80}\)){0,200}?pid=\d+(?:, ip=[^\s)]{1,80})?)\)(?: |$)")
+_RAY_WITHOUT_PARENTHESIS = re.compile(r"([A-Za-z]\w{0,80} pid=\d+(?:, ip=[^\s)]{1,80})?)\) ")
 _IN_BRACKETS = re.compile(
     rf"""
-      \[\d{{1,6}}(?:,\d{{1,6}})?\](?:<std(?:out|err)>:?)?\          # mpirun: [0], [1,0]<stdout>:
+      \[(\d{{1,6}}(?:,\d{{1,6}})?)\](?:<std(?:out|err)>:?)?\          # mpirun: [0], [1,0]<stdout>:
     | \[gpu_id=\d+\]\                                               # SGLang up to 0.2.0
     | \[{_LEVEL}\]\ +
     | \[[Rr]ank\d+\]:\[[A-Z]\d{{3,4}}\ {_CLOCK}\ [^\]]{{0,120}}\]\   # [rank4]:[E304 12:54:52.12 file.cpp:6]
@@ -66,11 +67,11 @@ _IN_BRACKETS = re.compile(
     """,
     re.VERBOSE,
 )
-_COMPOSE = re.compile(r"[A-Za-z0-9][\w.-]{0,100} +\|(?: |$)")
+_COMPOSE = re.compile(r"([A-Za-z0-9][\w.-]{0,100}) +\|(?: |$)")
 _GLOG = re.compile(rf"[IWEF]\d{{4}} {_CLOCK} [^\]]{{0,200}}\](?: |$)")
 _VLLM = re.compile(rf"{_LEVEL} \d\d-\d\d {_CLOCK} (?:\[[^\]]{{1,120}}\]|[\w./-]{{1,120}}:\d+\]) ")
 _SEVERITY = re.compile(rf"(?:DEFAULT|{_LEVEL}) +(?={_DATE}T)")
-_SYSLOG = re.compile(rf"[A-Z][a-z]{{2}} [ \d]?\d {_CLOCK} {_PROGRAM}(?:\[\d+\])?: ")
+_SYSLOG = re.compile(rf"[A-Z][a-z]{{2}} [ \d]?\d {_CLOCK} ({_PROGRAM}(?:\[\d+\])?): ")
 _SYSLOG_FULL = re.compile(rf"[A-Z][a-z]{{2}} ({_DATE}) ({_CLOCK})(?: [A-Z]{{1,5}})? {_PROGRAM}(?:\[\d+\])?: ")
 _SYSLOG_5424 = re.compile(
     rf"<\d{{1,3}}>1 ({_DATE})T({_CLOCK})({_ZONE})? [\w.-]{{1,80}} \S{{1,80}} \S{{1,80}} \S{{1,80}} "
@@ -78,7 +79,9 @@ _SYSLOG_5424 = re.compile(
 )
 _PRIORITY = re.compile(r"<\d{1,3}>")
 # grep -H and -n, also with context (`-`): server.log:12: , /var/log/a.log- , 12:
-_GREP_FILE = re.compile(r"[^\s:\"'(\[{]{1,300}\.(?:log|txt|out|err)(?:[.-]\w{1,20})?[:-](?:\d{1,9}[:-])?")
+_GREP_FILE = re.compile(
+    r"([^\s:\"'(\[{]{1,300}\.(?:log|txt|out|err)(?:\.\d{1,4}|-\d{6,8})?)[:-](?:\d{1,9}[:-])?"
+)
 _GREP_LINE = re.compile(r"\d{1,9}[:-] ?(?=[\[ ({A-Za-z])")
 _BEGINNING_WITH_A_LETTER = (
     _VLLM,
@@ -108,11 +111,13 @@ class Peeled(NamedTuple):
         end: Where in the text it ends.
         time: ISO 8601, or None.
         rank: Rank tags in the contract's order, or None.
+        writer: The process that wrote, or None.
     """
 
     end: int
     time: str | None = None
     rank: str | None = None
+    writer: str | None = None
 
 
 @lru_cache(maxsize=1024)
@@ -215,7 +220,7 @@ def may_hold_user_text(text: str) -> bool:
 def _first(text: str, position: int, *expressions: re.Pattern[str]) -> Peeled | None:
     for expression in expressions:
         if match := expression.match(text, position):
-            return Peeled(match.end())
+            return Peeled(match.end(), writer=match[1] if expression.groups else None)
     return None
 
 
@@ -241,4 +246,5 @@ def _stamp(text: str, position: int) -> Peeled | None:
     if not after:
         return None
     brackets = after["brackets"]
-    return Peeled(after.end(), iso(*stamp.groups()), rank_of(brackets) if brackets else None)
+    rank = rank_of(brackets) if brackets else None
+    return Peeled(after.end(), iso(*stamp.groups()), rank, after["worker"] or after["program"])

@@ -18,6 +18,7 @@ from reading_kit import (
     phase,
     prefill,
     read,
+    read_bytes,
     record,
     server_args,
 )
@@ -133,6 +134,43 @@ def test_lines_without_rank_take_turns_where_headers_do(first):
         ("TP0", {DRAFT: 1, VERIFY: 3, EXTEND: 5}),
         ("TP1", {DRAFT: 2, VERIFY: 4, EXTEND: 6}),
     ]
+
+
+def test_lines_of_processes_that_interleave_are_not_mixed():
+    """Under Ray every line names its process: lines without a rank go to that process's report."""
+    log = [
+        "(W pid=1) [2026-02-11 08:15:02 TP0] EAGLE3_PROFILE 100 cycles",
+        "(W pid=2) [2026-02-11 08:15:02 TP1] EAGLE3_PROFILE 100 cycles",
+        "(W pid=2)   Draft forward:      0.2 ms/cyc",
+        "(W pid=2)   Target verify:      2.2 ms/cyc",
+        "(W pid=1)   Draft forward:      0.1 ms/cyc",
+        "(W pid=2)   Total cycle:        2.4 ms/cyc",
+        "(W pid=1)   Target verify:      1.1 ms/cyc",
+        "(W pid=1)   Total cycle:        1.2 ms/cyc",
+        "(W pid=2)   Accept len:         0.2",
+        "(W pid=1)   Accept len:         0.1",
+    ]
+    found = cycles_of(read_bytes(["\n".join([*log, *log]).encode()]))
+    tp0, tp1 = (
+        ("TP0", 1.1, {DRAFT: 0.1, VERIFY: 1.1, TOTAL: 1.2}),
+        ("TP1", 1.2, {DRAFT: 0.2, VERIFY: 2.2, TOTAL: 2.4}),
+    )
+    assert [(cycle.rank, cycle.tokens_per_cycle, milliseconds(cycle)) for cycle in found] == [
+        tp0,
+        tp1,
+        tp1,
+        tp0,
+    ]
+
+
+def test_engines_with_the_same_rank_are_not_mixed():
+    """Two engines in one log, both TP0: each has its own windows."""
+    lines = [
+        f"(E pid={pid}) [2026-02-11 08:15:02 TP0] Decode batch. #running-req: {pid}, gen throughput (token/s): 100.00, #queue-req: 0"
+        for pid in (1, 2, 1, 2)
+    ]
+    found = cycles_of(read_bytes(["\n".join(lines).encode()]))
+    assert [milliseconds(cycle) for cycle in found] == [{"inferred_cycle": ms} for ms in (10, 20, 10, 20)]
 
 
 def test_a_report_with_a_line_missing_takes_none_of_the_next_rank():

@@ -340,6 +340,27 @@ def test_user_text_is_never_taken_for_a_log_line(before, message):
     assert [frame.text for frame in frames_of(before + message)] == [message]
 
 
+@pytest.mark.parametrize(
+    ("before", "writer"),
+    [
+        pytest.param("", None, id="nobody says"),
+        pytest.param("(Engine pid=1, ip=192.0.2.1) ", "Engine pid=1, ip=192.0.2.1", id="Ray"),
+        pytest.param("web  | (Engine pid=1) ", "web/Engine pid=1", id="Ray in compose"),
+        pytest.param("[3] ", "3", id="mpirun"),
+        pytest.param("a.log:12:", "a.log", id="grep"),
+        pytest.param("a.log-12-", "a.log", id="grep, context"),
+        pytest.param("12:", None, id="grep, number only"),
+        pytest.param("Aug 15 08:50:20 node7 sglang[123]: ", "node7 sglang[123]", id="journald"),
+        pytest.param("2026-09-27T00:15:24.123Z abcdefgh-12345 INFO ", "abcdefgh-12345", id="hosting service"),
+        pytest.param("2026-08-15T08:50:20Z stdout F ", None, id="CRI"),
+    ],
+)
+def test_the_writer_is_named_by_the_wrappings(before, writer):
+    """Lines of several processes can be told apart where they interleave."""
+    (frame,) = frames_of(before + PREFIX + MESSAGE)
+    assert (frame.writer, frame.text) == (writer, MESSAGE)
+
+
 def test_tables_with_bars_are_not_docker_compose():
     """NCCL's tables hold bars, and a phase's label is not a service's name."""
     line = "node-a:5637:5670 [0] NCCL INFO Latency/AlgBw |    Tree/    LL |    Tree/ LL128 |"
