@@ -67,8 +67,8 @@ def health() -> d.Dashboard:
             "How often followed files were rotated or truncated.",
             "short",
             (
-                f"sum by (instance, stream) (increase(logwatch_rotations_total{{{ALL}}}[$__rate_interval]))"
-                f" + sum by (instance) (increase(logwatch_truncations_total{{{ALL}}}[$__rate_interval]))"
+                f"sum by (instance) (increase(logwatch_rotations_total{{{ALL}}}[$__rate_interval]) or"
+                f" increase(logwatch_truncations_total{{{ALL}}}[$__rate_interval]))"
             ),
             "{{instance}}",
         ),

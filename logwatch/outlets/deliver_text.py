@@ -60,7 +60,7 @@ ADVICE = {
         " restart with the missing ones exported to every worker."
     ),
     "settings_changed": "Put the named setting back, or tune a new band if the change is meant.",
-    "version_changed": "Compare both versions with `logwatch compare`; pin the old one until it is understood.",
+    "version_changed": "Compare both with `logwatch compare`; pin the old version until it is understood.",
     "load": "Look whether more requests or longer contexts are wanted; then give the band its `when`.",
     "neighbour": "Look who else uses these GPUs (`nvidia-smi`), and at clocks and temperatures.",
     "acceptance_dropped": "Compare what is asked now with what was asked before, and check the draft model.",

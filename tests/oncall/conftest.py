@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from dashboard_kit import MINUTES, STEP_S, Prometheus, fill, openmetrics, start_prometheus
 from oncall_kit import HttpReceiver
 
 
@@ -44,3 +46,19 @@ def http_receiver():
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.fixture(scope="session")
+def prometheus(tmp_path_factory):
+    """A real Prometheus that holds an hour of a replayed server log."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    begin_s = int(time.time()) - MINUTES * 60
+    fill(folder, openmetrics(begin_s))
+    process, url = start_prometheus(folder)
+    reader = threading.Thread(target=process.stderr.read)
+    reader.start()
+    yield Prometheus(url, begin_s, begin_s + MINUTES * 60 - STEP_S)
+    process.terminate()
+    process.wait()
+    reader.join()
+    process.stderr.close()
