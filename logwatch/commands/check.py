@@ -95,7 +95,7 @@ def _grammars(config: Config) -> Iterator[Finding]:
         yield from (Finding("grammar", p.where, problem=_sentence(p)) for p in error.problems)
         return
     for grammar in grammars:
-        yield Finding("grammar", grammar.name, f"{len(grammar.records)} records")
+        yield Finding("grammar", grammar.name, f"{len(grammar.rules)} records")
 
 
 def _source(source: SourceConfig) -> Finding:

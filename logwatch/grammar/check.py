@@ -110,7 +110,9 @@ def _names(rule: Rule) -> Iterator[Problem]:
     source = rule.sources["pattern"]
     slots = RECORDS.get(rule.kind)
     if slots is None:
-        yield Problem(source.where(0), f"No record is of the kind `{rule.kind}`", nearest(rule.kind, list(RECORDS)))
+        yield Problem(
+            source.where(0), f"No record is of the kind `{rule.kind}`", nearest(rule.kind, list(RECORDS))
+        )
         slots = {}
     seen = set(rule.constants) | ({rule.whole} if rule.whole else set())
     for key, field in _sourced_fields(rule):
@@ -122,17 +124,24 @@ def _names(rule: Rule) -> Iterator[Problem]:
         if key == "claim":
             yield _problem(rule, key, field.span, "A claim keeps no fields", f"write {{:{field.kind}}}")
         elif not NAME.fullmatch(field.name):
-            yield _problem(rule, key, field.span, f"`{field.name}` is no field name", "small letters, digits and _")
+            yield _problem(
+                rule, key, field.span, f"`{field.name}` is no field name", "small letters, digits and _"
+            )
         elif field.name in seen:
             yield _problem(rule, key, field.span, f"Field `{field.name}` occurs twice", "each name once")
         elif slots and field.name not in slots:
             yield _problem(
-                rule, key, field.span, f"A record `{rule.kind}` has no field `{field.name}`",
+                rule,
+                key,
+                field.span,
+                f"A record `{rule.kind}` has no field `{field.name}`",
                 nearest(field.name, list(slots)),
             )
         elif slots and kind is not None and not fits(kind.gives, slots[field.name]):
             yield _problem(
-                rule, key, field.span,
+                rule,
+                key,
+                field.span,
                 f"Field `{field.name}` is of the type {slots[field.name].gives}, which the kind `{kind.name}` does not give",
                 "try " + ", ".join(f"`{k.name}`" for k in KINDS.values() if fits(k.gives, slots[field.name])),
             )
@@ -153,7 +162,11 @@ def _constants(rule: Rule) -> Iterator[Problem]:
     if rule.kind == "event" and "event" not in rule.constants:
         yield Problem(where, "An event has no name", 'add set = { event = "..." }')
     if not (rule.constants or rule.whole or any(_mandatory(rule.pattern))):
-        yield Problem(where, "No field is mandatory, so the record could be empty", "give one outside {?...?} and {|...|}")
+        yield Problem(
+            where,
+            "No field is mandatory, so the record could be empty",
+            "give one outside {?...?} and {|...|}",
+        )
 
 
 def _mandatory(pattern: Pattern) -> Iterator[bool]:
@@ -175,7 +188,9 @@ def _anchor(rule: Rule) -> Iterator[Problem]:
         yield PatternProblem.at(source, 0, f"An anchor has at least {SHORTEST_ANCHOR} printable characters")
     elif rule.anchor not in _certain_text(rule.pattern):
         yield PatternProblem.at(
-            source, 0, f"The anchor `{rule.anchor}` does not stand in every line that the pattern matches",
+            source,
+            0,
+            f"The anchor `{rule.anchor}` does not stand in every line that the pattern matches",
             "take a literal from outside {?...?} and {|...|}",
         )
 
@@ -195,7 +210,9 @@ def _ways(rule: Rule) -> Iterator[Problem]:
     yield from _Ways(rule, "pattern").check(rule.pattern, AT_END)
     for end in (rule.pattern[0], rule.pattern[-1]):
         if isinstance(end, Blank):
-            yield _problem(rule, "pattern", end.span, "Blanks at the ends of a line never count", "leave it out")
+            yield _problem(
+                rule, "pattern", end.span, "Blanks at the ends of a line never count", "leave it out"
+            )
     if rule.claim:
         yield from _Ways(rule, "claim").check(rule.claim, ANYTHING)
     for node in rule.pattern:
@@ -207,7 +224,9 @@ def _pairs(rule: Rule, node: Pairs) -> Iterator[Problem]:
     if node is not rule.pattern[-1]:
         yield _problem(rule, "pattern", node.span, "{pairs} takes the rest of the line", "put it last")
     if not node.pairs:
-        yield _problem(rule, "pattern", node.span, "{pairs} has no keys", f"add a table [record.{rule.name}.pairs]")
+        yield _problem(
+            rule, "pattern", node.span, "{pairs} has no keys", f"add a table [record.{rule.name}.pairs]"
+        )
     seen: set[str] = set()
     for pair in node.pairs:
         source = rule.sources[pair.place]
@@ -252,14 +271,19 @@ class _Ways:
                     yield from self._field(node, follows(rest, after), rest, after)
                 case Blank():
                     if follows(rest, after).meets(BLANKS):
-                        yield self._at(node.span, "After this blank another may follow", "one of them is enough")
+                        yield self._at(
+                            node.span, "After this blank another may follow", "one of them is enough"
+                        )
                 case Option(body=body):
                     if _may_be_empty(body):
-                        yield self._at(node.span, "A part that may be missing holds nothing that must be there")
+                        yield self._at(
+                            node.span, "A part that may be missing holds nothing that must be there"
+                        )
                     for one in heads(body, starts_of, ((),)):
                         if any(collide(one, other) for other in behind):
                             yield self._at(
-                                node.span, "This part and what follows it may start alike",
+                                node.span,
+                                "This part and what follows it may start alike",
                                 "begin it with something else",
                             )
                             break
@@ -280,7 +304,9 @@ class _Ways:
     def _at(self, span: Span, what: str, hint: str = "") -> Problem:
         return _problem(self._rule, self._key, span, what, hint)
 
-    def _field(self, field: Field, behind: CharSet, rest: Pattern, after: tuple[Head, ...]) -> Iterator[Problem]:
+    def _field(
+        self, field: Field, behind: CharSet, rest: Pattern, after: tuple[Head, ...]
+    ) -> Iterator[Problem]:
         kind = KINDS[field.kind]
         shown = f"Field `{field.name}`" if field.name else "A field"
         end = (field.span[1], field.span[1])
@@ -288,13 +314,22 @@ class _Ways:
             yield self._at(field.span, f"{shown} ({kind.name}) takes the rest of the line", "put it last")
         elif is_open(kind):
             if kind.starts.without(behind).without(BLANKS).sample() is None:
-                yield self._at(end, f"Nothing says where {shown[0].lower()}{shown[1:]} ({kind.name}) ends", "put a literal here")
+                yield self._at(
+                    end,
+                    f"Nothing says where {shown[0].lower()}{shown[1:]} ({kind.name}) ends",
+                    "put a literal here",
+                )
         elif kind.more.meets(behind):
-            char = next((c for c in " .0123456789eEsa" if c in kind.more and c in behind), None) or "character"
+            char = (
+                next((c for c in " .0123456789eEsa" if c in kind.more and c in behind), None) or "character"
+            )
             yield self._at(
-                end, f"{shown} ({kind.name}) could swallow the `{char}` after it" if char != " "
+                end,
+                f"{shown} ({kind.name}) could swallow the `{char}` after it"
+                if char != " "
                 else f"{shown} ({kind.name}) could swallow the blank after it",
-                "try a blank or a letter here, or the kind `int`" if kind.gives in {"real", "seconds", "share"}
+                "try a blank or a letter here, or the kind `int`"
+                if kind.gives in {"real", "seconds", "share"}
                 else "try another literal here",
             )
 
@@ -325,7 +360,8 @@ class _Ways:
                 parts = [part]
             if not all(isinstance(inner, (Literal, Blank)) for inner in parts):
                 yield self._at(
-                    node.span, "Between {...} and the end only literals may stand, and perhaps {:text} at the end"
+                    node.span,
+                    "Between {...} and the end only literals may stand, and perhaps {:text} at the end",
                 )
                 return
         if after != AT_END:

@@ -80,7 +80,9 @@ def _value(group: Group, matched: pl.DataFrame) -> pl.Expr:
             value = pl.when(value.is_finite()).then(value)
         case "duration":
             powers = {unit: f"e{power}" for unit, power in UNITS.items()}
-            power = pl.col(group.unit_group or "").replace_strict(powers, default=None, return_dtype=pl.String)
+            power = pl.col(group.unit_group or "").replace_strict(
+                powers, default=None, return_dtype=pl.String
+            )
             value = (short + power).cast(pl.Float64, strict=False)
         case "bool":
             value = pl.when(text.is_not_null()).then(text.is_in(sorted(TRUE)))

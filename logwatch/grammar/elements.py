@@ -141,7 +141,11 @@ def _pairs(node: Pairs, watch: Watch | None) -> pp.ParserElement:
         return _leaf(pp.Regex(r"[^ \t\[,].*"), "a list of `key: value`", watch)
     choices: list[Any] = []
     for pair in node.pairs:
-        keys = pp.MatchFirst([pp.Literal(key) for key in pair.keys]) if len(pair.keys) > 1 else pp.Literal(pair.keys[0])
+        keys = (
+            pp.MatchFirst([pp.Literal(key) for key in pair.keys])
+            if len(pair.keys) > 1
+            else pp.Literal(pair.keys[0])
+        )
         choices.append(keys + pp.Literal(":") + _sequence(pair.value, AT_END, None))
     other = pp.Regex(r"[^:,]+:[^,]*").set_name("any other key: value")
     return pp.OneOrMore(pp.MatchFirst([*choices, other]) + pp.Opt(pp.Literal(",")))

@@ -32,7 +32,9 @@ def load_grammars(directories: Sequence[Path] = ()) -> tuple[Grammar, ...]:
     grammars: dict[str, Grammar] = {}
     for directory in [*directories, folder("grammars")]:
         if not directory.is_dir():
-            problems.append(Problem(str(directory), "No such directory of grammars", "put *.toml files there"))
+            problems.append(
+                Problem(str(directory), "No such directory of grammars", "put *.toml files there")
+            )
             continue
         for path in sorted(directory.glob("*.toml")):
             try:
@@ -100,7 +102,9 @@ class _File:
         self._known(table, FILE_KEYS, ())
         name = self._text(table, "name", (), Path(self.path).stem)
         ignore = table.get("ignore", [])
-        if not isinstance(ignore, list) or not all(isinstance(text, str) and len(text) >= 3 for text in ignore):
+        if not isinstance(ignore, list) or not all(
+            isinstance(text, str) and len(text) >= 3 for text in ignore
+        ):
             self._complain(("ignore",), "`ignore` is a list of texts of three characters or more")
             ignore = []
         records = table.get("record", {})
@@ -134,7 +138,7 @@ class _File:
         claim = self._claim(table, place, sources, kind, anchor, pattern)
         constants = table.get("set", {})
         if not isinstance(constants, dict) or not all(isinstance(value, str) for value in constants.values()):
-            self._complain((*place, "set"), "`set` is a table of texts, for example { event = \"ready\" }")
+            self._complain((*place, "set"), '`set` is a table of texts, for example { event = "ready" }')
         whole = self._text(table, "whole", place, "") or None
         if len(self.problems) > before or pattern is None:
             return None
@@ -144,13 +148,20 @@ class _File:
         """The pattern of a record that gives none: the anchor, and whatever follows it."""
         source = sources["pattern"] = sources["anchor"]
         try:
-            return parse("".join(f"{{'{char}'}}" if char in "{}" else char for char in anchor) + "{?{:text}?}")
+            return parse(
+                "".join(f"{{'{char}'}}" if char in "{}" else char for char in anchor) + "{?{:text}?}"
+            )
         except NotationError as error:
             self.problems.append(PatternProblem.at(source, error.position, error.what))
             return None
 
     def _claim(
-        self, table: Mapping[str, Any], place: tuple[str, ...], sources: dict[str, Source], kind: str, anchor: str,
+        self,
+        table: Mapping[str, Any],
+        place: tuple[str, ...],
+        sources: dict[str, Source],
+        kind: str,
+        anchor: str,
         pattern: Pattern | None,
     ) -> Pattern | None:
         """What the file says, or the anchor where the pattern begins with it.
@@ -169,7 +180,7 @@ class _File:
 
     def _pairs(self, table: Any, place: tuple[str, ...], sources: dict[str, Source]) -> tuple[Pair, ...]:
         if not isinstance(table, dict):
-            self._complain((*place, "pairs"), "`pairs` is a table: \"key\" = \"{field:kind}\"")
+            self._complain((*place, "pairs"), '`pairs` is a table: "key" = "{field:kind}"')
             return ()
         pairs = []
         for keys in table:
@@ -180,7 +191,11 @@ class _File:
         return tuple(pairs)
 
     def _pattern(
-        self, table: Mapping[str, Any], key: str, place: tuple[str, ...], sources: dict[str, Source],
+        self,
+        table: Mapping[str, Any],
+        key: str,
+        place: tuple[str, ...],
+        sources: dict[str, Source],
         pairs: tuple[Pair, ...],
     ) -> Pattern | None:
         text = self._text(table, key, place)
@@ -195,7 +210,9 @@ class _File:
             return None
         return pattern
 
-    def _text(self, table: Mapping[str, Any], key: str, place: tuple[str, ...], default: str | None = None) -> str:
+    def _text(
+        self, table: Mapping[str, Any], key: str, place: tuple[str, ...], default: str | None = None
+    ) -> str:
         value = table.get(key, default)
         if value is None:
             self._complain(place, f"`{key}` is missing")

@@ -14,7 +14,9 @@ LONGEST_KEY: Final = 100
 LONGEST_VALUE: Final = 1000
 
 HEAD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,99}\(|\{")
-KEY: Final = re.compile(r"""[ \t]*(?:(?P<quote>['"])(?P<quoted>[^'"]{1,100})(?P=quote)|(?P<bare>[A-Za-z_][A-Za-z0-9_]{0,99}))[ \t]*(?P<sign>[:=])[ \t]*""")
+KEY: Final = re.compile(
+    r"""[ \t]*(?:(?P<quote>['"])(?P<quoted>[^'"]{1,100})(?P=quote)|(?P<bare>[A-Za-z_][A-Za-z0-9_]{0,99}))[ \t]*(?P<sign>[:=])[ \t]*"""
+)
 STEP: Final = re.compile(r"""[^'"(\[{)\]},\\]+|.""", re.DOTALL)
 ASSIGNMENT: Final = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]{0,99})=(?P<value>[^ \t]*)")
 
@@ -92,5 +94,7 @@ def read_assignments(text: str) -> dict[str, str] | None:
             return None
         if len(variables) < MOST_ENTRIES:
             value = entry["value"][:LONGEST_VALUE]
-            variables[entry["name"]] = value.replace("%20", " ").replace("%25", "%") if "%" in value else value
+            variables[entry["name"]] = (
+                value.replace("%20", " ").replace("%25", "%") if "%" in value else value
+            )
     return variables or None

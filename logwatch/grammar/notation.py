@@ -1,12 +1,12 @@
 """Level 1: a pattern's text to the AST (itself a small pyparsing grammar).
 
-    Decode batch            these characters; a blank stands for one or more blanks or tabs
-    {tokens:int}            a field; `{:int}` is matched and forgotten
-    {?, batch {n:int}?}     a part that may be missing
-    {|begin|end|}           one of several parts
-    {'{'}                   exactly the characters between the quotes
-    {...}                   anything, up to the first occurrence of the literal behind it
-    {pairs}                 the rest of the line, `key: value, key: value`, keys as the table `pairs` lists them
+Decode batch            these characters; a blank stands for one or more blanks or tabs
+{tokens:int}            a field; `{:int}` is matched and forgotten
+{?, batch {n:int}?}     a part that may be missing
+{|begin|end|}           one of several parts
+{'{'}                   exactly the characters between the quotes
+{...}                   anything, up to the first occurrence of the literal behind it
+{pairs}                 the rest of the line, `key: value, key: value`, keys as the table `pairs` lists them
 """
 
 from __future__ import annotations
@@ -78,10 +78,15 @@ def _explained(error: pp.ParseBaseException, text: str) -> tuple[int, str]:
         if error.loc == 0 or text[error.loc - 1] != "|":
             return error.loc, f"`{closer}` closes nothing; write {{'{found[0]}'}} for the character"
     if found.startswith("{"):
-        return error.loc, f"`{found}` is none of {{name:kind}}, {{?...?}}, {{|...|...|}}, {{'...'}}, {{...}}, {{pairs}}"
+        return (
+            error.loc,
+            f"`{found}` is none of {{name:kind}}, {{?...?}}, {{|...|...|}}, {{'...'}}, {{...}}, {{pairs}}",
+        )
     expected = (error.msg or "").removeprefix("Expected ").replace("'", "`")
     expected = expected if expected in {"`?}`", "`|}`"} else "a text or a part in braces"
-    return error.loc, f"Expected {expected}, " + (f"found `{found}`" if found else "but the pattern ends here")
+    return error.loc, f"Expected {expected}, " + (
+        f"found `{found}`" if found else "but the pattern ends here"
+    )
 
 
 def _with_pairs(pattern: Pattern, pairs: tuple[Pair, ...]) -> Pattern:

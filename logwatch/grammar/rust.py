@@ -98,7 +98,9 @@ class BulkResult:
         for table in self.tables:
             for values in table.frame.iter_rows(named=True):
                 row = values.pop("row")
-                fields: dict[str, Value] = {name: value for name, value in values.items() if value is not None}
+                fields: dict[str, Value] = {
+                    name: value for name, value in values.items() if value is not None
+                }
                 found.append((row, Parsed(table.kind, fields)))
         found.sort(key=lambda outcome: outcome[0])
         yield from found
@@ -196,7 +198,9 @@ class _RuleColumns:
         import polars as pl  # noqa: PLC0415 - see BulkReader.read
 
         regex = f"(?P<{LINE}>{shape.regex})"
-        groups = candidates.select("row", "text", pl.col("text").str.extract_groups(regex).alias("groups")).unnest("groups")
+        groups = candidates.select(
+            "row", "text", pl.col("text").str.extract_groups(regex).alias("groups")
+        ).unnest("groups")
         matched = groups.filter(pl.col(LINE).is_not_null())
         if matched.is_empty():
             return None, candidates
@@ -205,5 +209,3 @@ class _RuleColumns:
             return None, candidates
         rest = candidates.join(found.select("row"), on="row", how="anti", maintain_order="left")
         return found, rest
-
-

@@ -92,4 +92,3 @@ def shape_of(rule: Rule, pairs_text: str) -> Shape | None:
         + tuple(field for pair in fields for field in fields_of(pair.value))
     )
     return Shape(f"^{head}{SEPARATOR.join(parts)},?$", groups)
-

@@ -34,7 +34,9 @@ from logwatch.grammar.vocabulary import RECORDS
 from logwatch.model import Value
 
 BLANKS: Final = " \t"
-BEFORE_GREP: Final = re.compile(r"(?:[^\s:]{1,1000}:)?[0-9]{1,12}:|[^\s:]{1,1000}:|(?:[^\s:]{1,1000}-)?[0-9]{1,12}-")
+BEFORE_GREP: Final = re.compile(
+    r"(?:[^\s:]{1,1000}:)?[0-9]{1,12}:|[^\s:]{1,1000}:|(?:[^\s:]{1,1000}-)?[0-9]{1,12}-"
+)
 SHAPES_AT_HAND: Final = 6
 SHAPES_IN_A_LIFE: Final = 40
 TRIES_IN_A_LIFE: Final = 1000
@@ -210,13 +212,17 @@ def takes(rule: Rule, groups: tuple[Group, ...]) -> tuple[Take, ...]:
             group.name,
             group.kind.convert,
             group.unit_group is not None,
-            slots[group.name].most if group.kind.gives in {"int", "real", "seconds", "share"} else float("inf"),
+            slots[group.name].most
+            if group.kind.gives in {"int", "real", "seconds", "share"}
+            else float("inf"),
         )
         for group in groups
     )
 
 
-def take(match: re.Match[str], wanted: tuple[Take, ...], fields: dict[str, Value], kind: str) -> Failed | None:
+def take(
+    match: re.Match[str], wanted: tuple[Take, ...], fields: dict[str, Value], kind: str
+) -> Failed | None:
     """Put a match's values into `fields`, or say which one is none."""
     for name, convert, has_unit, most in wanted:
         text = match[name]
@@ -224,7 +230,9 @@ def take(match: re.Match[str], wanted: tuple[Take, ...], fields: dict[str, Value
             continue
         value = convert(text, match[name + "__unit"] if has_unit else None)
         if value is None or (isinstance(value, (int, float)) and value > most):
-            return Failed(kind, match.start(name) + 1, _sane(value, most), _found(match.string, match.start(name)))
+            return Failed(
+                kind, match.start(name) + 1, _sane(value, most), _found(match.string, match.start(name))
+            )
         fields[name] = value
     return None
 
@@ -322,7 +330,9 @@ class PairsReader:
 
 def _no_pair(kind: str, item: Item, text: str) -> Failed:
     at = item.at + len(item.text)
-    return Failed(kind, at + 1, "`:` and a value", _found(text, at) if at < len(text) else "the end of the line")
+    return Failed(
+        kind, at + 1, "`:` and a value", _found(text, at) if at < len(text) else "the end of the line"
+    )
 
 
 class ValueReader:
@@ -338,7 +348,9 @@ class ValueReader:
         """Read the value into `fields`."""
         match = self._match(item.value)
         if match is None:
-            return _moved(failure(self._kind, expectation(self._pair.value, item.value), item.value), item.value_at)
+            return _moved(
+                failure(self._kind, expectation(self._pair.value, item.value), item.value), item.value_at
+            )
         if any(name in fields for name, *_ in self._takes):
             return Failed(self._kind, item.at + 1, "each key once", _found(text, item.at))
         wrong = take(match, self._takes, fields, self._kind)
