@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import threading
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +18,9 @@ from logwatch.config import Config
 from logwatch.model import Change, Cycle, Incident, Item, RunStarted
 from logwatch.resources import folder
 from logwatch.units import milliseconds
+
+if TYPE_CHECKING:
+    from logwatch.daemon import Daemon
 
 VERIFY = "target_verify"
 STRIP_WIDTH = 60
@@ -45,6 +50,7 @@ def command(seconds: float, field_case: bool) -> None:
       logwatch demo --seconds 20
     """
     from logwatch.daemon import Daemon
+    from logwatch.outlets.log import Log
 
     pieces = list(_field_pieces() if field_case else _recorded_pieces())
     low, high = FIELD_BAND if field_case else RECORDED_BAND
@@ -60,16 +66,27 @@ def command(seconds: float, field_case: bool) -> None:
             }
         )
         show = _Show(log, low, high)
-        daemon = Daemon(config, state_directory=Path(directory, "state"), sinks=[show])
-        player = threading.Thread(
-            target=_play, args=(log, pieces, seconds, daemon), name="logwatch-demo-player", daemon=True
-        )
-        daemon.on_ready = lambda: (show.ready(daemon.address), player.start())  # type: ignore[assignment]
-        try:
-            daemon.run()
-        finally:
-            show.close()
+        with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+            # The story is told here: the daemon's own log would tell it twice.
+            daemon = Daemon(config, state_directory=Path(directory, "state"), sinks=[show], log=Log(nowhere))
+            _watch(
+                daemon, show, threading.Thread(target=_play, args=(log, pieces, seconds, daemon), daemon=True)
+            )
     show.summary()
+
+
+def _watch(daemon: Daemon, show: _Show, player: threading.Thread) -> None:
+    """Run the daemon, the player beside it, until the player has stopped it."""
+
+    def ready() -> None:
+        show.ready(daemon.address)
+        player.start()
+
+    daemon.on_ready = ready
+    try:
+        daemon.run()
+    finally:
+        show.close()
 
 
 def _recorded_pieces() -> Iterator[str]:
@@ -127,7 +144,7 @@ def _cut(text: str) -> Iterator[str]:
         yield "".join(piece)
 
 
-def _play(log: Path, pieces: Sequence[str], seconds: float, daemon: _Stoppable) -> None:
+def _play(log: Path, pieces: Sequence[str], seconds: float, daemon: Daemon) -> None:
     """Append the pieces evenly over the time, then stop the daemon."""
     pause = threading.Event()
     with log.open("a", encoding="utf-8") as file:
@@ -136,13 +153,6 @@ def _play(log: Path, pieces: Sequence[str], seconds: float, daemon: _Stoppable) 
             file.flush()
             pause.wait(seconds / len(pieces))
     daemon.stop()
-
-
-class _Stoppable:
-    """What the player needs of the daemon."""
-
-    def stop(self) -> None:
-        """End the daemon after it has read what there is."""
 
 
 @dataclass
@@ -185,10 +195,11 @@ class _Show:
         what = f"{who} {incident.kind.replace('_', ' ')} {incident.direction}"
         size = f"{milliseconds(incident.after)}, {incident.ratio:.2f} x, since line {incident.onset.line}"
         self._say(click.style(f"{incident.change.value}: {what}", fg=colour) + f" ({size})")
-        for cause in incident.causes:
-            self._say(f"  likely {cause.cause}: {cause.evidence}")
-        if incident.detail:
-            self._say(f"  {incident.detail}")
+        if incident.change is Change.OPENED and len(self.incidents) == 1:  # the second rank says the same
+            for cause in incident.causes:
+                self._say(f"  likely {cause.cause}: {cause.evidence}")
+            if incident.detail:
+                self._say(f"  {incident.detail}")
 
     def _strip(self) -> str:
         """The last samples as bars, those out of the band in red."""

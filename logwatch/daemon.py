@@ -1,0 +1,381 @@
+"""Level 5: the daemon: wake, read, judge, hand to the outlets, commit. One thread owns all of it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from queue import Empty, Queue
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from logwatch.config import AlertConfig, Config
+from logwatch.errors import LogwatchError
+from logwatch.intake.chunks import Chunk, Source
+from logwatch.intake.tail import Tail
+from logwatch.intake.wake import Waker
+from logwatch.model import Item, Level, Notice, Sink
+from logwatch.outlets.deliver import Deliver
+from logwatch.outlets.deliver_alerts import Book, Links
+from logwatch.outlets.deliver_receivers import ReceiverSettings, receivers
+from logwatch.outlets.log import Log
+from logwatch.outlets.metrics import Metrics
+from logwatch.outlets.metrics_memory import MetricsMemory
+from logwatch.outlets.state import State
+from logwatch.outlets.systemd import Systemd, Watchdog
+from logwatch.outlets.web.app import build_app
+from logwatch.outlets.web.board import Board
+from logwatch.outlets.web.sentence import summarize
+from logwatch.outlets.web.server import Server, bind
+from logwatch.outlets.web.site import Site
+from logwatch.pipeline import Pipeline, PipelineMemory, Settings
+from logwatch.units import format_bytes
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+PIPELINE = "pipeline/"
+"""Begins the name under which a stream's memory is kept."""
+HTTP_RELOAD_S = 10.0
+BUDGET_BYTES = 1 << 20
+"""What one file may take of a turn, so that a busy one does not starve the others."""
+COMMIT_S = 0.5
+HOUSEKEEPING_S = 1.0
+HEALTHY_S = 60.0
+"""Without a finished turn for so long the daemon is not healthy; the heartbeat makes one a second."""
+
+
+def default_state_directory(environment: Mapping[str, str]) -> Path:
+    """`$STATE_DIRECTORY`, which systemd sets, or `~/.local/state/logwatch`."""
+    given = environment.get("STATE_DIRECTORY", "").partition(":")[0]
+    return Path(given) if given else Path.home() / ".local" / "state" / "logwatch"
+
+
+class Daemon:
+    """Follows the configured sources until it is told to stop.
+
+    Args:
+        config: What to do.
+        state_directory: Where the state file lies.
+        sinks: Further takers of every item (the demo's story).
+        reload: Gives the configuration anew, for SIGHUP.
+        log: The daemon's own log.
+
+    Raises:
+        LogwatchError: Grammar, band, receiver or address cannot be used; nothing is left open.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        state_directory: Path,
+        sinks: Sequence[Sink] = (),
+        reload: Callable[[], Config] | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self._config = config
+        self._load = reload or (lambda: config)
+        self._settings = Settings.of_config(config)
+        self._log = log or Log(journal="JOURNAL_STREAM" in os.environ)
+        self._systemd = Systemd()
+        self._watchdog = Watchdog(self._systemd, ("read", "commit", "http"))
+        self._asked: Queue[Queue[str]] = Queue()
+        self._board = Board()
+        self._metrics = Metrics(self._settings.bands, config.speculation.baseline_tokens_per_second)
+        self._receivers = receivers([_receiver(alert) for alert in config.alert])
+        self._further = tuple(sinks)
+        self._state_directory = state_directory
+        self._stopping = threading.Event()
+        self._reload_wanted = threading.Event()
+        self._ready = threading.Event()
+        self._turned = time.monotonic()
+        self._pipelines: dict[str, Pipeline] = {}
+        self._reading: dict[str, tuple[str, int]] = {}
+        self._dirty: set[str] = set()
+        self._delivered: dict[str, tuple[int, int]] = {}
+        self._committed = self._kept_house = -1e9
+        self.on_ready: Callable[[], object] = lambda: None
+        site = Site(
+            metrics=self._metrics,
+            board=self._board,
+            ready=self._ready.is_set,
+            healthy=lambda: time.monotonic() - self._turned < HEALTHY_S,
+            reload=self._reload_over_http if config.http.enable_reload else None,
+            runbook_url=config.alerting.runbook_url,
+        )
+        self._server = Server(build_app(site), bind(config.http.listen), tick=self._beat)
+        self.address = self._server.address
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Follow until `stop`, then read what is there, commit, and deliver what is due."""
+        self._open()
+        try:
+            self._systemd.ready(self._status())
+            self._ready.set()
+            self.on_ready()
+            while not self._stopping.is_set():
+                self._waker.wait(0.0 if self._tail.behind else self._pause())
+                self._turn()
+            self._systemd.stopping()
+            self._turn()
+        finally:
+            self._close()
+
+    def stop(self) -> None:
+        """End `run`. Safe from any thread and from a signal handler."""
+        self._stopping.set()
+        self._waker.wake()
+
+    def reload(self) -> None:
+        """Load the configuration again at the next turn. Safe from any thread and from a signal handler."""
+        self._reload_wanted.set()
+        self._waker.wake()
+
+    def _open(self) -> None:
+        self._state = State(self._state_directory, self._notice, keep_s=self._config.history.keep)
+        saved = self._state.load()
+        self._memories = saved.memories
+        self._waker = Waker(self._notice, self._config.follow.mode)
+        self._tail = Tail(_sources(self._config), saved.positions, self._notice, waker=self._waker)
+        self._deliver = Deliver(
+            self._receivers,
+            self._state,
+            self._links(),
+            self._log.say,
+            self._notice,
+            memory=self._remembered(Book, "deliver"),
+        )
+        if (metrics := self._remembered(MetricsMemory, "metrics")) is not None:
+            self._metrics.memory = metrics
+        self._sinks: tuple[Sink, ...] = (
+            self._state,
+            self._metrics,
+            self._board,
+            self._deliver,
+            *self._further,
+        )
+        self._server.start()
+        self._deliver.start()
+
+    def _close(self) -> None:
+        self._commit()
+        self._deliver.close()
+        self._server.stop()
+        self._tail.close()
+        self._waker.close()
+        self._state.close()
+
+    # -- a turn ------------------------------------------------------------------------------------
+
+    def _pause(self) -> float:
+        """Seconds to sleep if nothing happens: until the next commit, heartbeat or sign of life."""
+        until_commit = self._committed + COMMIT_S - time.monotonic() if self._dirty else HOUSEKEEPING_S
+        return max(0.0, min(until_commit, self._config.follow.interval, HOUSEKEEPING_S))
+
+    def _turn(self) -> None:
+        if self._reload_wanted.is_set():
+            self._reload_wanted.clear()
+            problems = self._reload()
+            while not self._asked.empty():
+                self._asked.get().put(problems)
+        if self._state.failing:
+            self._commit()
+        if not self._state.failing:
+            for chunk in self._tail.read(BUDGET_BYTES):
+                assert isinstance(chunk, Chunk), "ranges are given only where a bulk size was asked for"
+                self._read(chunk)
+                if self._state.urgent or self._commit_is_due():
+                    self._commit()
+                    if self._state.failing:
+                        break
+        self._watchdog.moved("read")
+        if self._dirty and self._commit_is_due():
+            self._commit()
+        now = time.monotonic()
+        if now - self._kept_house >= HOUSEKEEPING_S:
+            self._kept_house = now
+            self._keep_house()
+        self._turned = now
+
+    def _commit_is_due(self) -> bool:
+        return time.monotonic() - self._committed >= COMMIT_S
+
+    def _read(self, chunk: Chunk) -> None:
+        pipeline = self._pipeline(chunk.stream, chunk.path)
+        self._dirty.add(chunk.stream)
+        if chunk.ends:
+            self._take(pipeline.finish_file())
+            return
+        follows_on = self._reading.get(chunk.stream) == (chunk.path, chunk.offset)
+        if not follows_on:
+            pipeline.start_file(chunk.path, chunk.first_line, chunk.offset)
+        self._reading[chunk.stream] = (chunk.path, chunk.offset + len(chunk.data))
+        self._take(pipeline.feed_bytes(chunk.data))
+
+    def _take(self, items: Iterable[Item]) -> None:
+        for item in items:
+            for sink in self._sinks:
+                sink.take(item)
+
+    def _pipeline(self, stream: str, path: str) -> Pipeline:
+        if stream not in self._pipelines:
+            self._metrics.add_stream(stream, path)
+            pipeline = Pipeline(self._settings, stream, path, self._notice)
+            memory = self._remembered(PipelineMemory, f"pipeline/{stream}")
+            if memory is not None:
+                pipeline.memory = memory
+            self._pipelines[stream] = pipeline
+        return self._pipelines[stream]
+
+    def _notice(self, notice: Notice) -> None:
+        self._log.notice(notice)
+        self._metrics.notice(notice)
+
+    def _reload(self) -> str:
+        """Take over the configuration as it is now; keep the old one whole if it has a problem."""
+        self._systemd.reloading()
+        try:
+            config = self._load()
+            settings = Settings.of_config(config)
+            receivers([_receiver(alert) for alert in config.alert])
+        except LogwatchError as error:
+            problems = str(error)
+            self._metrics.observe_reload(successful=False)
+            self._log.say(Level.ERROR, f"reload refused, the old configuration is kept: {problems}")
+        else:
+            problems = ""
+            self._config, self._settings = config, settings
+            self._tail.reconfigure(_sources(config))
+            for pipeline in self._pipelines.values():
+                pipeline.configure(settings)
+            self._metrics.configure(settings.bands, config.speculation.baseline_tokens_per_second)
+            self._metrics.observe_reload(successful=True)
+            self._log.say(Level.INFO, "configuration loaded again")
+        self._systemd.ready(self._status())
+        return problems
+
+    def _reload_over_http(self) -> str:
+        """Ask the pipeline's thread to reload, and wait for its answer."""
+        answer: Queue[str] = Queue()
+        self._asked.put(answer)
+        self.reload()
+        try:
+            return answer.get(timeout=HTTP_RELOAD_S)
+        except Empty:
+            return f"no answer within {HTTP_RELOAD_S:.0f} s; see the daemon's log"
+
+    # -- keeping and telling -----------------------------------------------------------------------
+
+    def _remembered(self, kind: type[T], name: str) -> T | None:
+        """What an earlier life remembered under this name; None where that cannot be used any more."""
+        text = self._memories.pop(name, None)
+        if text is None:
+            return None
+        try:
+            return _adapter(kind).validate_json(text)
+        except ValueError as error:
+            what = f"what was remembered of {name} cannot be used and is begun anew: {error}"
+            self._notice(Notice("memory_unusable", what, Level.WARNING))
+            return None
+
+    def _commit(self) -> None:
+        """Write positions, memories, samples, counters, incidents and letters: all of it or nothing."""
+        memories = {
+            f"{PIPELINE}{stream}": _written(self._pipelines[stream].memory)
+            for stream in self._dirty
+            if stream in self._pipelines
+        }
+        memories["metrics"] = _written(self._metrics.memory)
+        memories["deliver"] = _written(self._deliver.memory)
+        positions = self._tail.positions(self._pending)
+        done = self._state.commit(positions, memories)
+        self._metrics.observe_commit(failed=not done)
+        self._committed = time.monotonic()
+        if done:
+            self._dirty.clear()
+            self._deliver.wake()
+        else:
+            self._tail.forget_commit()
+        self._watchdog.moved("commit")
+
+    def _pending(self, stream: str) -> int:
+        pipeline = self._pipelines.get(stream)
+        return pipeline.pending_bytes if pipeline else 0
+
+    def _keep_house(self) -> None:
+        """What is looked at about once a second: lag, vanished streams, status, sign of life."""
+        lags = self._tail.lag()
+        for stream, lag in lags.items():
+            self._metrics.observe_source(stream, lag.bytes, lag.seconds)
+        self._metrics.observe_files(self._tail.open_files)
+        self._board.forget(self._metrics.expire())
+        for stream in self._pipelines.keys() - lags.keys():
+            self._take(self._pipelines.pop(stream).finish())
+            self._reading.pop(stream, None)
+        self._observe_delivery()
+        self._systemd.status(self._status())
+
+    def _observe_delivery(self) -> None:
+        """Carry the couriers' figures, which begin at 0 in each life, into the counters, which do not."""
+        states = self._deliver.status()
+        for now in states:
+            before = self._delivered.get(now.name, (0, 0))
+            for outcome, new in (
+                ("delivered", now.delivered - before[0]),
+                ("failed", now.failed - before[1]),
+            ):
+                for _ in range(new):
+                    self._metrics.observe_alert(now.name, outcome)
+            self._delivered[now.name] = (now.delivered, now.failed)
+        self._metrics.observe_pending(sum(now.pending for now in states))
+
+    def _beat(self) -> None:
+        """On the server's thread, about once a second: tell systemd that all parts move."""
+        self._watchdog.moved("http")
+        self._watchdog.check()
+
+    def _status(self) -> str:
+        """One line: `3 sources, lag 0 B. Target verify takes 19.14 ms a cycle, inside its band ...`."""
+        lags = self._tail.lag()
+        behind = format_bytes(sum(lag.bytes for lag in lags.values()))
+        return f"{len(lags)} sources, lag {behind}. {summarize(self._board.view(), len(lags)).sentence}"
+
+    def _links(self) -> Links:
+        listen = self.address.partition("://")[2]
+        url = self._config.http.external_url or self.address
+        return Links(instance=listen, status_url=url, runbook_url=self._config.alerting.runbook_url)
+
+
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
+"""How memories are written and read, by class; building one is slow."""
+
+
+def _adapter(kind: type[T]) -> TypeAdapter[T]:
+    if kind not in _ADAPTERS:
+        from pydantic import TypeAdapter  # noqa: PLC0415  # loads half of pydantic, which not every command needs
+
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+def _written(memory: object) -> str:
+    return _adapter(type(memory)).dump_json(memory).decode()
+
+
+def _sources(config: Config) -> list[Source]:
+    return [
+        Source(
+            source.path or source.journal or "", source.name, source.start, journal=source.journal is not None
+        )
+        for source in config.source
+    ]
+
+
+def _receiver(alert: AlertConfig) -> ReceiverSettings:
+    return ReceiverSettings(**alert.model_dump())
