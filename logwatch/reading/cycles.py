@@ -14,11 +14,12 @@ Only the order of the records decides, so that any cut into chunks, and a replay
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from logwatch.model import Conditions, Cycle, Malformed, Record, RunStarted
+from logwatch.model import Cycle, Malformed, Record, RunStarted
+from logwatch.reading.conditions import Surroundings, SurroundingsMemory, whole
 from logwatch.reading.reports import ACCEPT, Report, Reports, ReportsMemory, key_of, rank_of_key
-from logwatch.reading.windows import Windows, WindowsMemory, group_of, number
+from logwatch.reading.windows import Windows, WindowsMemory, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -26,38 +27,12 @@ if TYPE_CHECKING:
     from logwatch.model import Value
     from logwatch.reading.reports import Done
 
-T = TypeVar("T")
-
 INFERRED = "inferred_cycle"
 _HELD = 8  # windows of a rank (of 40 cycles) in which a report (of 100 or more) would have come
 _MOST_HELD = 512  # windows of all ranks
 _MOST_RANKS = 2048
-_MOST_BATCHES = 256
 _ENDS = frozenset({"crash", "exit"})
 _STARTS = frozenset({"ready", "graph_capture"})
-
-
-@dataclass(slots=True)
-class Load:
-    """What a rank's last decode line said of its batch."""
-
-    running_requests: float | None = None
-    context_tokens: float | None = None
-    tokens_per_cycle: float | None = None
-    graph: bool | None = None
-
-
-@dataclass(slots=True)
-class Warmth:
-    """Which of a rank's cycles are no news.
-
-    Attributes:
-        cycles: Whether the run had one of this rank.
-        batches: Batch sizes that it had, rounded.
-    """
-
-    cycles: bool = False
-    batches: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -73,10 +48,6 @@ class Run:
         profiled: Whether it has written a line of a report.
         held: Inferred cycles, held back until `judged`.
         judged: Whether it is plain that no reports come.
-        loads: By rank and process (`reports.key_of`).
-        shared_loads: By data-parallel rank; its ranks share a batch.
-        last_load: Of any rank.
-        warmths, inferred_warmths: By rank and process, of reports and of inferred cycles.
     """
 
     number: int = -1
@@ -87,11 +58,7 @@ class Run:
     profiled: bool = False
     held: list[Cycle] = field(default_factory=list)
     judged: bool = False
-    loads: dict[str, Load] = field(default_factory=dict)
-    shared_loads: dict[str, Load] = field(default_factory=dict)
-    last_load: Load = field(default_factory=Load)
-    warmths: dict[str, Warmth] = field(default_factory=dict)
-    inferred_warmths: dict[str, Warmth] = field(default_factory=dict)
+    surroundings: SurroundingsMemory = field(default_factory=SurroundingsMemory)
     windows: WindowsMemory = field(default_factory=WindowsMemory)
 
 
@@ -163,10 +130,14 @@ class Cycles:
     def _reports(self) -> Reports:
         return Reports(self.memory.reports)
 
+    def _surroundings(self) -> Surroundings:
+        run = self.memory.run
+        return Surroundings(run.surroundings, run.settings, started=run.started)
+
     def _windows(self) -> Windows:
         run = self.memory.run
         algorithm = run.settings.get("speculative_algorithm", "None")
-        interval = _whole(run.settings.get("decode_log_interval"))
+        interval = whole(run.settings.get("decode_log_interval"))
         return Windows(run.windows, interval, speculates=algorithm not in {"None", "", "null"})
 
     def _start(self, record: Record, settings: dict[str, str] | None) -> Iterator[Cycle | RunStarted]:
@@ -231,13 +202,12 @@ class Cycles:
         """A decode line: what it says of the batch, and the steady window that it may end."""
         run, fields = self.memory.run, record.fields
         run.busy, run.ended = True, False
-        run.last_load = load = _load(fields)
-        _keep(run.loads, rank, load)
-        _keep(run.shared_loads, group_of(record.rank or ""), load)
+        surroundings = self._surroundings()
+        surroundings.decode(rank, fields)
         window = self._windows().decode(rank, record)
         if window is None or run.profiled:
             return
-        conditions = self._conditions(rank, None, None)
+        conditions = surroundings.conditions(rank)
         cycle = Cycle(
             record.place,
             self.stream,
@@ -248,7 +218,7 @@ class Cycles:
             window.tokens_per_cycle,
             {INFERRED: window.cycle_s},
             conditions=conditions,
-            warm_up=self._warms_up(run.inferred_warmths, rank, conditions.batch_size),
+            warm_up=surroundings.warms_up(rank, conditions.batch_size, inferred=True),
         )
         if run.judged:
             yield cycle
@@ -265,84 +235,30 @@ class Cycles:
         yield from held
 
     def _cycles(self, done: list[Done]) -> Iterator[Cycle]:
-        run = self.memory.run
+        surroundings = self._surroundings()
         for one in done:
             report = one.report
             if not report.phases_s:
                 continue
-            load = self._load_of(one.rank)
-            graph = None if report.graph_percent is None else report.graph_percent >= 50
-            conditions = self._conditions(one.rank, report.batch_size, graph)
+            conditions = surroundings.conditions(one.rank, report.batch_size, report.graph_percent)
             accepted = report.accepted_drafts
+            tokens = surroundings.tokens_per_cycle(one.rank) if accepted is None else round(accepted + 1, 9)
             yield Cycle(
                 report.place,
                 self.stream,
                 rank_of_key(one.rank),
-                run.number,
+                self.memory.run.number,
                 report.time,
                 report.cycles or 1,
-                load.tokens_per_cycle if accepted is None else round(accepted + 1, 9),
+                tokens,
                 dict(report.phases_s),
                 dict(report.shares),
                 conditions,
-                self._warms_up(run.warmths, one.rank, conditions.batch_size),
+                surroundings.warms_up(one.rank, conditions.batch_size),
                 one.complete,
             )
-
-    def _load_of(self, rank: str) -> Load:
-        """What a rank's last decode line said, or one's that shares its batch; without a rank, anyone's."""
-        run, tags = self.memory.run, rank_of_key(rank)
-        if rank in run.loads:
-            return run.loads[rank]
-        return run.shared_loads.get(group_of(tags), Load()) if tags else run.last_load
-
-    def _conditions(self, rank: str, batch_size: float | None, graph: bool | None) -> Conditions:
-        settings, load = self.memory.run.settings, self._load_of(rank)
-        return Conditions(
-            batch_size=load.running_requests if batch_size is None else batch_size,
-            context_tokens=load.context_tokens,
-            num_steps=_whole(settings.get("speculative_num_steps")),
-            topk=_whole(settings.get("speculative_eagle_topk")),
-            draft_tokens=_whole(settings.get("speculative_num_draft_tokens")),
-            graph=load.graph if graph is None else graph,
-            version=settings.get("version"),
-        )
-
-    def _warms_up(self, warmths: dict[str, Warmth], rank: str, batch_size: float | None) -> bool:
-        """Whether this is a rank's first cycle after a start, or its first at a new batch size."""
-        warmth = warmths.get(rank) or Warmth()
-        warms_up = self.memory.run.started and not warmth.cycles
-        if batch_size is not None and round(batch_size) not in warmth.batches:
-            warms_up = warms_up or bool(warmth.batches)
-            warmth.batches = [*warmth.batches, round(batch_size)][-_MOST_BATCHES:]
-        warmth.cycles = True
-        _keep(warmths, rank, warmth)
-        return warms_up
-
-
-def _keep(known: dict[str, T], rank: str, value: T) -> None:
-    """Remember for a rank, and of ranks without number only the latest."""
-    known[rank] = value
-    if len(known) > _MOST_RANKS:
-        del known[next(iter(known))]
-
-
-def _load(fields: Mapping[str, Value]) -> Load:
-    running, tokens = number(fields, "running_requests"), number(fields, "tokens")
-    graph = fields.get("graph")
-    return Load(
-        running,
-        tokens / running if running and tokens else None,
-        number(fields, "tokens_per_cycle"),
-        graph if isinstance(graph, bool) else None,
-    )
 
 
 def _settings(fields: Mapping[str, Value]) -> dict[str, str]:
     settings = fields.get("settings")
     return dict(settings) if isinstance(settings, dict) else {}
-
-
-def _whole(text: str | None) -> int | None:
-    """A whole number of the settings, or None."""
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None

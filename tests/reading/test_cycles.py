@@ -493,5 +493,7 @@ def test_hostile_ranks_and_labels_cost_bounded_memory():
     found += cycles.finish()
     assert sum(len(cycle.phases_s) for cycle in cycles_of(found)) == 10_000
     memory = cycles.memory
-    assert max(map(len, [memory.reports.ranks, memory.run.loads, memory.run.windows.ranks])) <= 2048
+    assert (
+        max(map(len, [memory.reports.ranks, memory.run.surroundings.loads, memory.run.windows.ranks])) <= 2048
+    )
     assert len(memory.run.windows.leaders) <= 2048
