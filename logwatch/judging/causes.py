@@ -214,6 +214,10 @@ def _settings_changed(case: Case) -> Opinion:
     if not different:
         equal = case.before is not None and case.before.settings and case.after.settings
         return Opinion(text=f"{len(case.after.settings)} server settings are equal" if equal else "")
+    rest = [each for each in different if "cuda_graph" not in each[0]]
+    if not rest and case.after.graph_off.count:
+        return Opinion(text="only settings of CUDA graphs differ")
+    different = rest or different
     slowing = [each for each in different if each[0] in _SLOWING]
     shown = sorted(different, key=lambda each: each[0] not in _SLOWING)[:4]
     more = f" and {len(different) - 4} more" if len(different) > 4 else ""
@@ -366,4 +370,5 @@ def _short(value: str | None) -> str:
 
 def _sentence(parts: list[str]) -> str:
     text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}."
+    plain = "_" not in text.split(maxsplit=1)[0]  # a variable's or a setting's name stays as it is written
+    return f"{text[0].upper() if plain else text[0]}{text[1:]}."

@@ -1,7 +1,8 @@
 """Level 1: equal conditions. What legitimately moves a phase's time is compared within, never across.
 
-The discrete conditions make a bucket: batch size (exact up to 8, then ranges of about a fifth), draft steps
-and tokens, graph or not, version. Context is not discrete: a robust line inside the bucket takes it out.
+The discrete conditions make a bucket: batch size (exact up to 8, then ranges of about a sixth) and the
+draft's steps and tokens. Whether a graph is used, and the version, are no load but what may be wrong: they
+never excuse a time. Context is not discrete: a robust line inside the bucket takes it out.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ MIXTURE = 0.2
 TOKENS = "tokens_per_cycle"
 WHOLE = ("total_cycle", "inferred_cycle")
 _PARTS_OF_WHOLE = ("target_verify",)
-_DISCRETE = ("num_steps", "topk", "draft_tokens", "graph", "version")
-_OF_TOKENS = ("num_steps", "topk", "draft_tokens", "version")
+_DRAFT = ("num_steps", "topk", "draft_tokens")
 
 NOISE = frozenset({
     "random_seed", "port", "nccl_port", "host", "dist_init_addr", "api_key", "admin_api_key",
@@ -62,7 +62,7 @@ def bucket_of(phase: str, conditions: Conditions) -> dict[str, Wanted] | None:
         if ends is None:
             return None
         found["batch_size"] = str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}..{ends[1]}"
-    for name in _OF_TOKENS if phase == TOKENS else _DISCRETE:
+    for name in _DRAFT:
         value = getattr(conditions, name)
         if value is not None:
             found[name] = value
@@ -70,7 +70,7 @@ def bucket_of(phase: str, conditions: Conditions) -> dict[str, Wanted] | None:
 
 
 def bucket_text(bucket: Mapping[str, Wanted]) -> str:
-    """A bucket in one word, for keys and for people: `batch_size=1,graph=True`."""
+    """A bucket in one word, for keys and for people: `batch_size=1,num_steps=2`."""
     return ",".join(f"{name}={value}" for name, value in bucket.items())
 
 
