@@ -1,0 +1,255 @@
+"""The daemon whole: a log grows, and metrics, page, history and alerts follow; restarts and reloads lose nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from logwatch.config import Config
+from logwatch.daemon import Daemon
+from logwatch.model import Change, Cycle, Incident
+from logwatch.outlets.log import Log
+
+ROOT = Path(__file__).parents[1]
+PATIENCE_S = 30
+
+
+def report(verify_ms: float, rank: str = "TP0") -> str:
+    return (
+        f"[2026-02-11 08:15:02 {rank}] EAGLE3_PROFILE 100 cycles, batch 1.0, graph 100.0%\n"
+        f"  Target verify:     {verify_ms:.2f} ms/cyc  ( 95.0%)\n"
+        f"  Total cycle:       {verify_ms / 0.95:.2f} ms/cyc\n"
+        "  Accept len:         0.92\n"
+    )
+
+
+class Eyes:
+    """A sink that lets a test wait for what it wants to see."""
+
+    def __init__(self):
+        self.seen = []
+        self._news = threading.Condition()
+
+    def take(self, item):
+        with self._news:
+            self.seen.append(item)
+            self._news.notify_all()
+
+    def close(self):
+        pass
+
+    def of(self, kind):
+        return [item for item in self.seen if isinstance(item, kind)]
+
+    def wait(self, wanted):
+        with self._news:
+            assert self._news.wait_for(lambda: wanted(self), PATIENCE_S), self.seen[-3:]
+
+
+def config_for(log: Path, **more) -> Config:
+    return Config.model_validate(
+        {"source": [{"path": str(log), "start": "beginning"}], "http": {"listen": "127.0.0.1:0"}, **more}
+    )
+
+
+@contextmanager
+def running(config: Config, state: Path, load=None):
+    """A daemon in a thread of its own, ready; stopped and joined at the end."""
+    eyes, out, ready = Eyes(), io.StringIO(), threading.Event()
+    daemon = Daemon(config, state_directory=state, sinks=[eyes], reload=load, log=Log(out))
+    daemon.on_ready = ready.set
+    thread = threading.Thread(target=daemon.run)
+    thread.start()
+    try:
+        assert ready.wait(PATIENCE_S)
+        yield daemon, eyes, out
+    finally:
+        daemon.stop()
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+
+
+def fetch(daemon: Daemon, path: str) -> str:
+    with urllib.request.urlopen(daemon.address + path, timeout=PATIENCE_S) as answer:
+        return answer.read().decode()
+
+
+def metric(daemon: Daemon, name: str, *labels: str) -> float:
+    """Value of the one series of this name that has these labels."""
+    (value,) = [
+        float(line.rpartition(" ")[2])
+        for line in fetch(daemon, "/metrics").splitlines()
+        if line.partition("{")[0].partition(" ")[0] == name and all(label in line for label in labels)
+    ]
+    return value
+
+
+def append(log: Path, text: str) -> None:
+    with log.open("a") as file:
+        file.write(text)
+
+
+def opened(eyes: Eyes) -> list[Incident]:
+    return [item for item in eyes.of(Incident) if item.change is Change.OPENED]
+
+
+def test_a_growing_log_becomes_metrics_and_an_incident(tmp_path):
+    """Three reports above the band: gauge, counters, incident and the log's own line say the same."""
+    log = tmp_path / "server.log"
+    log.write_text(report(19.14) * 5)
+    with running(config_for(log), tmp_path / "state") as (daemon, eyes, out):
+        eyes.wait(lambda e: len(e.of(Cycle)) == 5)
+        assert metric(daemon, "logwatch_phase_in_band", 'phase="target_verify"') == 1
+        append(log, report(28.95) * 3)
+        eyes.wait(opened)
+        assert metric(daemon, "logwatch_phase_seconds", 'phase="target_verify"') == pytest.approx(0.02895)
+        assert metric(daemon, "logwatch_incident_open", 'kind="out_of_band"', 'phase="target_verify"') == 1
+        assert metric(daemon, "logwatch_cycles_total", 'phase="target_verify"') == 800
+        (incident,) = json.loads(fetch(daemon, "/api/v1/incidents"))["incidents"]
+        assert incident["onset"]["line"] == 21
+    assert "SpecVerifyOutOfBand opened" in out.getvalue()
+
+
+def test_a_restart_goes_on_where_it_was(tmp_path):
+    """Counters go on, the open incident stays open and resolves, and no report counts twice."""
+    log, state = tmp_path / "server.log", tmp_path / "state"
+    log.write_text(report(19.14) * 5 + report(28.95) * 4)
+    with running(config_for(log), state) as (_, eyes, _out):
+        eyes.wait(opened)
+    append(log, report(28.95) + report(19.14) * 5)
+    with running(config_for(log), state) as (daemon, eyes, _out):
+        eyes.wait(lambda e: [i for i in e.of(Incident) if i.change is Change.RESOLVED])
+        assert len(eyes.of(Cycle)) == 6
+        assert opened(eyes) == []
+        assert metric(daemon, "logwatch_cycles_total", 'phase="target_verify"') == 1500
+        assert metric(daemon, "logwatch_incidents_total", 'kind="out_of_band"', 'phase="target_verify"') == 1
+
+
+def test_a_report_cut_by_a_restart_is_one_report(tmp_path):
+    """Half a report, half a line even, then a restart: one sample."""
+    log, state, text = tmp_path / "server.log", tmp_path / "state", report(19.14)
+    log.write_text(report(19.14) * 2 + text[: text.index("ms/cyc") + 3])
+    with running(config_for(log), state) as (_, eyes, _out):
+        eyes.wait(lambda e: len(e.of(Cycle)) == 2)
+    append(log, text[text.index("ms/cyc") + 3 :])
+    with running(config_for(log), state) as (_, eyes, _out):
+        eyes.wait(lambda e: e.of(Cycle))
+        (cycle,) = eyes.of(Cycle)
+        assert cycle.phases_s["target_verify"] == pytest.approx(0.01914)
+        assert "total_cycle" in cycle.phases_s
+
+
+def test_a_reload_judges_by_the_new_bands(tmp_path):
+    """What was in band is out of the new one, from the next report on; counters go on."""
+    log = tmp_path / "server.log"
+    log.write_text(report(19.14) * 3)
+    tight = config_for(log, band=[{"phase": "target_verify", "low": "10ms", "high": "12ms"}])
+    asked = threading.Event()
+
+    def load():
+        asked.set()
+        return tight
+
+    with running(config_for(log), tmp_path / "state", load) as (daemon, eyes, _out):
+        eyes.wait(lambda e: len(e.of(Cycle)) == 3)
+        daemon.reload()
+        assert asked.wait(PATIENCE_S)  # what is read from now on is judged by the new bands
+        append(log, report(19.14) * 3)
+        eyes.wait(opened)
+        assert metric(daemon, "logwatch_band_high_seconds", 'phase="target_verify"') == 0.012
+        assert metric(daemon, "logwatch_cycles_total", 'phase="target_verify"') == 600
+
+
+def test_a_broken_configuration_is_refused_whole(tmp_path):
+    """The old one stays in force, and the metric and the log say so."""
+    log, broken = tmp_path / "server.log", tmp_path / "broken.toml"
+    log.write_text(report(19.14))
+    broken.write_text("[http]\nlisen = 1\n")
+
+    def load():
+        from logwatch.config import load_config
+
+        return load_config(broken, {})
+
+    with running(
+        config_for(log, http={"listen": "127.0.0.1:0", "enable_reload": True}), tmp_path / "state", load
+    ) as (daemon, eyes, out):
+        request = urllib.request.Request(daemon.address + "/-/reload", method="POST")
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(request, timeout=PATIENCE_S)
+        assert "did you mean `listen`" in caught.value.read().decode()
+        caught.value.close()
+        assert metric(daemon, "logwatch_config_last_reload_successful") == 0
+        append(log, report(28.95) * 3)
+        eyes.wait(opened)
+    assert "the old configuration is kept" in out.getvalue()
+
+
+@contextmanager
+def process(*arguments: str | Path, cwd: Path):
+    """A `logwatch watch` of its own; its first lines are read until it is ready."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("LOGWATCH_")}
+    done = subprocess.Popen(
+        [sys.executable, "-m", "logwatch", "watch", *arguments],
+        cwd=cwd,
+        env=environment | {"STATE_DIRECTORY": str(cwd / "state")},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield done
+    finally:
+        done.kill()
+        done.wait()
+        done.stderr.close()
+
+
+def line_with(stream, text: str) -> str:
+    for line in stream:
+        if text in line:
+            return line
+    raise AssertionError(f"{text!r} was not said")
+
+
+def test_signals(tmp_path):
+    """SIGHUP loads the configuration again, SIGTERM ends with 0."""
+    log, settings = tmp_path / "server.log", tmp_path / "logwatch.toml"
+    log.write_text(report(19.14))
+    settings.write_text(f'[[source]]\npath = "{log}"\nstart = "beginning"\n[http]\nlisten = "127.0.0.1:0"\n')
+    with process(cwd=tmp_path) as daemon:
+        line_with(daemon.stderr, "metrics at http://127.0.0.1:")
+        daemon.send_signal(signal.SIGHUP)
+        line_with(daemon.stderr, "configuration loaded again")
+        settings.write_text("[[source]]\n")
+        daemon.send_signal(signal.SIGHUP)
+        line_with(daemon.stderr, "the old configuration is kept")
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(PATIENCE_S) == 0
+
+
+def test_a_port_in_use_is_one_clear_line(tmp_path):
+    """Nothing is begun, and status 2 comes at once."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with process("--listen", address, "a.log", cwd=tmp_path) as daemon:
+            assert daemon.wait(PATIENCE_S) == 2
+            (said,) = daemon.stderr.read().splitlines()
+    assert said.startswith(f"logwatch: http.listen {address}: cannot listen there")
+
+
+def test_nothing_to_follow_is_one_clear_line(tmp_path):
+    """What to name, and where."""
+    with process(cwd=tmp_path) as daemon:
+        assert daemon.wait(PATIENCE_S) == 2
+        assert "nothing to follow; name a file" in daemon.stderr.read()
