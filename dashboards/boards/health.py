@@ -54,13 +54,10 @@ def health() -> d.Dashboard:
         ),
         (
             "Malformed lines",
-            "Lines per second that start as a record and do not finish as one, by kind of record.",
+            "Lines per second that start as a record and do not finish as one.",
             "short",
-            (
-                f"sum by (kind) (rate(logwatch_malformed_lines_total{{{ALL}}}[$__rate_interval])) or"
-                f' sum by (kind) (rate(logwatch_lines_total{{{ALL}, outcome="malformed"}}[$__rate_interval]))'
-            ),
-            "{{kind}}",
+            f'sum by (instance, stream) (rate(logwatch_lines_total{{{ALL}, outcome="malformed"}}[$__rate_interval]))',
+            per_stream,
         ),
         (
             "Rotations and truncations",
@@ -126,10 +123,13 @@ def health() -> d.Dashboard:
         listing(
             "Versions and configuration",
             "Which version runs where, and whether its last reload succeeded.",
-            query(f"logwatch_build_info{{{ALL}}}", ref="A", instant=True),
-            query(f"logwatch_config_last_reload_successful{{{ALL}}}", ref="B", instant=True),
-            hidden=("Time", "__name__", "Value #A", "job"),
-            names={"Value #B": "Last reload succeeded"},
+            query(
+                f"logwatch_build_info{{{ALL}}} * on (job, instance) group_left ()"
+                f" logwatch_config_last_reload_successful{{{ALL}}}",
+                instant=True,
+            ),
+            hidden=("Time", "job"),
+            names={"Value": "Last reload succeeded"},
             width=16,
             height=8,
         )

@@ -12,7 +12,7 @@ import json
 import threading
 import time
 from random import Random, SystemRandom
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from logwatch.model import Incident, Item, Level, Notice, Notify
 from logwatch.outlets.deliver_alerts import Book, Links, enter
@@ -30,14 +30,6 @@ JOIN_WINDOW_S = 0.3
 _LONGEST_SLEEP_S = 60.0
 _CLOSING_S = 5.0
 _LEVELS = {"critical": Level.ERROR, "warning": Level.WARNING}
-
-
-class Waker(Protocol):
-    """What a delivering thread sleeps on; `threading.Event` in life."""
-
-    def wait(self, timeout: float | None = None) -> bool: ...
-    def set(self) -> None: ...
-    def clear(self) -> None: ...
 
 
 class Deliver:
@@ -72,12 +64,10 @@ class Deliver:
     ) -> None:
         self.memory = memory or Book()
         self._outbox, self._links, self._log, self._clock = outbox, links, log, clock
-        random = random or SystemRandom()
-        self.couriers = [Courier(receiver, outbox, notify, random, attempted) for receiver in receivers]
-        self._wakers: list[Waker] = [threading.Event() for _ in self.couriers]
-        self._threads: list[threading.Thread] = []
-        self._closing = False
-        self._notify = notify
+        self._notify, self._random, self._attempted = notify, random or SystemRandom(), attempted
+        self._runs: list[_Run] = []
+        self._started = False
+        self.configure(receivers, links)
 
     def take(self, item: Item) -> None:
         """Write the letters that an incident's transition calls for; everything else passes by."""
@@ -89,28 +79,49 @@ class Deliver:
         level = Level.INFO if update.body["status"] == "resolved" else _LEVELS.get(item.severity, Level.INFO)
         self._log(level, line_for_log(update.body))
         body = json.dumps(update.body, ensure_ascii=False)
-        for courier in self.couriers:
-            self._outbox.put(courier.receiver.name, update.key, body, update.not_before_s)
+        for run in self._runs:
+            self._outbox.put(run.courier.receiver.name, update.key, body, update.not_before_s)
+
+    def configure(self, receivers: Sequence[Receiver], links: Links) -> None:
+        """Tell these receivers from now on; one that is as it was goes on as it is. The pipeline's thread."""
+        self._links = links
+        kept = {run.courier.receiver: run for run in self._runs}
+        for run in self._runs:
+            if run.courier.receiver not in receivers:
+                run.stop()
+        self._runs = [
+            kept.get(receiver)
+            or _Run(
+                Courier(receiver, self._outbox, self._notify, self._random, self._attempted),
+                self._clock,
+                self._notify,
+            )
+            for receiver in receivers
+        ]
+        if self._started:
+            self.start()
 
     def start(self) -> None:
         """Start delivering, first of all what an earlier life left in the outbox."""
-        known = {courier.receiver.name for courier in self.couriers}
+        self._started = True
+        known = {run.courier.receiver.name for run in self._runs}
         for name in sorted(self._outbox.receivers() - known):
             letters = self._outbox.letters(name)
             self._outbox.done([letter.id for letter in letters])
             message = f"{len(letters)} alerts for {name} are dropped: it is not configured any more."
             self._notify(Notice("receiver_gone", message, Level.WARNING))
-        for courier, waker in zip(self.couriers, self._wakers, strict=True):
-            thread = threading.Thread(
-                target=self._run, args=(courier, waker), name=f"deliver {courier.receiver.name}", daemon=True
-            )
-            self._threads.append(thread)
-            thread.start()
+        for run in self._runs:
+            run.start()
+
+    @property
+    def couriers(self) -> tuple[Courier, ...]:
+        """Who carries the letters, one for each receiver."""
+        return tuple(run.courier for run in self._runs)
 
     def wake(self) -> None:
         """Letters were committed."""
-        for waker in self._wakers:
-            waker.set()
+        for run in self._runs:
+            run.wake()
 
     def status(self) -> tuple[ReceiverStatus, ...]:
         """Figures of all receivers; safe from any thread."""
@@ -123,25 +134,58 @@ class Deliver:
 
     def close(self) -> None:
         """One more attempt for what is due, then stop; at most five seconds."""
-        self._closing = True
-        self.wake()
+        for run in self._runs:
+            run.stop()
         until_s = time.monotonic() + _CLOSING_S
-        for thread in self._threads:
-            thread.join(max(0.0, until_s - time.monotonic()))
+        for run in self._runs:
+            run.join(max(0.0, until_s - time.monotonic()))
 
-    def _run(self, courier: Courier, waker: Waker) -> None:
-        while True:
-            closing = self._closing
-            waker.clear()
+
+class _Run:
+    """The thread of one courier: steps when something is due, sleeps else, and never dies of an error."""
+
+    def __init__(self, courier: Courier, clock: Callable[[], float], notify: Notify) -> None:
+        self.courier = courier
+        self._clock, self._notify = clock, notify
+        self._waker = threading.Event()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, if it has not begun yet."""
+        if self._thread is None:
+            name = f"deliver {self.courier.receiver.name}"
+            self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._thread.start()
+
+    def wake(self) -> None:
+        """Look into the outbox now."""
+        self._waker.set()
+
+    def stop(self) -> None:
+        """One more step, then end."""
+        self._stopping = True
+        self._waker.set()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        stopping = False
+        while not stopping:
+            stopping = self._stopping
+            self._waker.clear()
             now_s = self._clock()
             try:
-                next_s = courier.step(now_s)
+                next_s = self.courier.step(now_s)
             except Exception as error:  # noqa: BLE001 - a thread that died would be a receiver lost in silence
-                message = f"Delivering to {courier.receiver.name} failed: {type(error).__name__}: {error}"
+                message = (
+                    f"Delivering to {self.courier.receiver.name} failed: {type(error).__name__}: {error}"
+                )
                 self._notify(Notice("sink_failed", message, Level.ERROR))
                 next_s = now_s + _LONGEST_SLEEP_S
-            if closing:
-                return
-            waker.wait(
-                min(_LONGEST_SLEEP_S, max(0.0, (next_s if next_s is not None else now_s + 1e9) - now_s))
-            )
+            if not stopping:
+                wait_s = _LONGEST_SLEEP_S if next_s is None else next_s - now_s
+                self._waker.wait(min(_LONGEST_SLEEP_S, max(0.0, wait_s)))

@@ -11,10 +11,12 @@ from __future__ import annotations
 import html
 import json
 import math
+import re
 import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from dashboard_kit import MINUTES, STEP_S, Prometheus, fill, openmetrics, start_prometheus
@@ -64,8 +66,6 @@ def colour_at(defaults, value):
 
 
 def overrides_of(panel, name):
-    import re
-
     merged = {}
     for override in panel["fieldConfig"].get("overrides", []):
         matcher = override["matcher"]
@@ -75,76 +75,110 @@ def overrides_of(panel, name):
     return merged
 
 
-def draw_lines(panel, prometheus, width, height):
+@dataclass
+class Line:
+    """One series of a panel; `bottom` where an area is filled down to."""
+
+    name: str
+    points: list
+    look: dict
+    bottom: list | None = None
+
+
+class Plane:
+    """Where times and values lie in a panel of this size."""
+
+    def __init__(self, prometheus, lines, custom, width, height):
+        values = [v for line in lines for _, v in line.points if math.isfinite(v)] or [0.0, 1.0]
+        low, high = min(values), max(values)
+        if custom.get("axisSoftMin") is not None or any(line.bottom for line in lines):
+            low = min(low, custom.get("axisSoftMin") or 0)
+        pad = (high - low or abs(high) or 1) * 0.08
+        self.low, self.high = low - (0 if low == 0 else pad), high + pad
+        self.begin_s, self.span_s = prometheus.begin_s, prometheus.end_s - prometheus.begin_s
+        self.width, self.height = width, height
+
+    def x(self, time_s):
+        return 60 + (time_s - self.begin_s) / self.span_s * (self.width - 75)
+
+    def y(self, value):
+        return self.height - 45 - (value - self.low) / (self.high - self.low) * (self.height - 60)
+
+    def path(self, points):
+        return " ".join(f"{self.x(t):.1f},{self.y(v):.1f}" for t, v in points if math.isfinite(v))
+
+    def level(self, value, shade):
+        at = self.y(value)
+        return f'<line x1="60" x2="{self.width - 15}" y1="{at}" y2="{at}" stroke="{shade}"/>'
+
+
+def read_lines(panel, prometheus, custom):
+    lines = []
+    for target in panel["targets"]:
+        for found in prometheus.range(filled(target["expr"]), 15):
+            name = legend(target, found["metric"])
+            points = [(float(t), float(v)) for t, v in found["values"]]
+            look = {"colour": PALETTE[len(lines) % len(PALETTE)], **overrides_of(panel, name)}
+            lines.append(Line(name, points, look))
+    if custom.get("stacking", {}).get("mode") == "normal":
+        base = {}
+        for line in lines:
+            line.bottom = [(t, base.get(t, 0.0)) for t, _ in line.points]
+            base |= {t: base.get(t, 0.0) + v for t, v in line.points}
+            line.points = [(t, base[t]) for t, _ in line.points]
+    named = {line.name: line for line in lines}
+    for line in lines:
+        below = named.get(line.look.get("custom.fillBelowTo"))
+        line.bottom = below.points if below else line.bottom
+    return lines
+
+
+def draw_line(line, plane, custom):
+    shade = line.look.get("color", {}).get("fixedColor", line.look["colour"])
+    key = f'<span><i style="background:{shade}"></i>{html.escape(line.name)}</span>'
+    if custom.get("drawStyle") == "bars":
+        bars = (
+            f'<rect x="{plane.x(t)}" width="4" y="{plane.y(v)}" height="{plane.y(0) - plane.y(v)}" fill="{shade}"/>'
+            for t, v in line.points
+            if v > 0
+        )
+        return "".join(bars), key
+    drawn = ""
+    if line.bottom:
+        opacity = line.look.get("custom.fillOpacity", custom.get("fillOpacity", 0)) / 100
+        area = f"{plane.path(line.points)} {plane.path(reversed(line.bottom))}"
+        drawn = f'<polygon points="{area}" fill="{shade}" fill-opacity="{opacity}"/>'
+    stroke = line.look.get("custom.lineWidth", custom.get("lineWidth", 1))
+    dash = "8 6" if "custom.lineStyle" in line.look else ""
+    drawn += (
+        f'<polyline points="{plane.path(line.points)}" fill="none" stroke="{shade}"'
+        f' stroke-width="{stroke}" stroke-dasharray="{dash}"/>'
+    )
+    return drawn, key
+
+
+def draw_lines(panel, prometheus, width, height, marks):
     defaults = panel["fieldConfig"]["defaults"]
     custom = defaults.get("custom", {})
-    unit, decimals = defaults.get("unit"), defaults.get("decimals")
-    series = [
-        (legend(target, found["metric"]), [(float(t), float(v)) for t, v in found["values"]])
-        for target in panel["targets"]
-        for found in prometheus.range(filled(target["expr"]), 15)
-    ]
-    stacked = custom.get("stacking", {}).get("mode") == "normal"
-    base = {}
-    if stacked:
-        piled = []
-        for name, points in series:
-            low = [(t, base.get(t, 0.0)) for t, _ in points]
-            for t, v in points:
-                base[t] = base.get(t, 0.0) + v
-            piled.append((name, [(t, base[t]) for t, _ in points], low))
-        series = piled
-    else:
-        series = [(name, points, None) for name, points in series]
-    values = [v for _, points, _ in series for _, v in points if math.isfinite(v)]
-    if not values:
-        return "<p>no data</p>"
-    low, high = min(values), max(values)
-    if stacked or custom.get("axisSoftMin") is not None:
-        low = min(low, custom.get("axisSoftMin", 0) or 0)
-    pad = (high - low or abs(high) or 1) * 0.08
-    low, high = low - (0 if low == 0 else pad), high + pad
-    x = lambda t: 60 + (t - prometheus.begin_s) / (prometheus.end_s - prometheus.begin_s) * (width - 75)
-    y = lambda v: height - 45 - (v - low) / (high - low) * (height - 60)
+    lines = read_lines(panel, prometheus, custom)
+    plane = Plane(prometheus, lines, custom, width, height)
     out = [f'<svg width="{width}" height="{height - 20}">']
-    for i in range(5):
-        v = low + (high - low) * i / 4
+    for begin_s, end_s in marks:
+        x = plane.x(begin_s)
         out.append(
-            f'<line x1="60" x2="{width - 15}" y1="{y(v)}" y2="{y(v)}" stroke="#333"/>'
-            f'<text x="55" y="{y(v) + 4}" text-anchor="end">{shown(v, unit, decimals)}</text>'
+            f'<rect x="{x}" y="10" width="{plane.x(end_s) - x}" height="{height - 55}" fill="#c0392b" opacity=".12"/>'
         )
-    names = {name: points for name, points, _ in series}
-    keys = []
-    for number, (name, points, bottom) in enumerate(series):
-        special = overrides_of(panel, name)
-        shade = special.get("color", {}).get("fixedColor", PALETTE[number % len(PALETTE)])
-        line = " ".join(f"{x(t):.1f},{y(v):.1f}" for t, v in points if math.isfinite(v))
-        below = special.get("custom.fillBelowTo")
-        if below in names:
-            bottom = names[below]
-        if bottom:
-            back = " ".join(f"{x(t):.1f},{y(v):.1f}" for t, v in reversed(bottom))
-            opacity = special.get("custom.fillOpacity", custom.get("fillOpacity", 0)) / 100
-            out.append(f'<polygon points="{line} {back}" fill="{shade}" fill-opacity="{opacity}"/>')
-        stroke = special.get("custom.lineWidth", custom.get("lineWidth", 1))
-        dash = "8 6" if "custom.lineStyle" in special else ""
-        if custom.get("drawStyle") == "bars":
-            for t, v in points:
-                if v:
-                    out.append(
-                        f'<rect x="{x(t)}" width="4" y="{y(v)}" height="{max(0, y(0) - y(v))}" fill="{shade}"/>'
-                    )
-        else:
-            out.append(
-                f'<polyline points="{line}" fill="none" stroke="{shade}" stroke-width="{stroke}" stroke-dasharray="{dash}"/>'
-            )
-        keys.append(f'<span><i style="background:{shade}"></i>{html.escape(name)}</span>')
+    for step in range(5):
+        value = plane.low + (plane.high - plane.low) * step / 4
+        label = shown(value, defaults.get("unit"), defaults.get("decimals"))
+        out.append(plane.level(value, "#333"))
+        out.append(f'<text x="55" y="{plane.y(value) + 4}" text-anchor="end">{label}</text>')
+    drawn = [draw_line(line, plane, custom) for line in lines]
+    out += [picture for picture, _ in drawn]
     if custom.get("thresholdsStyle", {}).get("mode") == "line":
-        for step in defaults["thresholds"]["steps"]:
-            if step.get("value") is not None and low < step["value"] < high:
-                at = y(step["value"])
-                out.append(f'<line x1="60" x2="{width - 15}" y1="{at}" y2="{at}" stroke="{step["color"]}"/>')
-    return "".join(out) + f'</svg><div class="legend">{"".join(keys)}</div>'
+        steps = (step for step in defaults["thresholds"]["steps"] if step.get("value") is not None)
+        out += [plane.level(step["value"], step["color"]) for step in steps]
+    return "".join(out) + f'</svg><div class="legend">{"".join(key for _, key in drawn)}</div>'
 
 
 def draw_stat(panel, prometheus):
@@ -162,7 +196,9 @@ def draw_table(panel, prometheus):
         for found in prometheus.instant(filled(target["expr"]), prometheus.begin_s + 40 * 60):
             labels = {k: v for k, v in found["metric"].items() if k != "__name__"}
             row = rows.setdefault(json.dumps(labels), dict(labels))
-            row[f"Value #{target['refId']}" if len(panel["targets"]) > 1 else "Value"] = float(found["value"][1])
+            row[f"Value #{target['refId']}" if len(panel["targets"]) > 1 else "Value"] = float(
+                found["value"][1]
+            )
     columns = list(dict.fromkeys(name for row in rows.values() for name in row))
     columns = [name for name in columns if not organise["excludeByName"].get(name)]
     head = "".join(f"<th>{organise['renameByName'].get(name, name)}</th>" for name in columns)
@@ -191,7 +227,9 @@ def draw_heatmap(panel, prometheus, width, height):
             count = float(v) - previous.get(t, 0.0)
             previous[t] = float(v)
             if count > 0.01:
-                x = 60 + (float(t) - prometheus.begin_s) / (prometheus.end_s - prometheus.begin_s) * (width - 75)
+                x = 60 + (float(t) - prometheus.begin_s) / (prometheus.end_s - prometheus.begin_s) * (
+                    width - 75
+                )
                 out.append(
                     f'<rect x="{x:.0f}" y="{height - 30 - (row + 1) * row_h:.1f}" width="8" height="{row_h:.1f}"'
                     f' fill="#4a90d9" fill-opacity="{min(1, count / 8):.2f}"/>'
@@ -199,21 +237,33 @@ def draw_heatmap(panel, prometheus, width, height):
     return "".join(out) + "</svg>"
 
 
+def draw(panel, prometheus, marks):
+    at = panel["gridPos"]
+    width, height = at["w"] * CELL_W - 26, at["h"] * CELL_H - 60
+    match panel["type"]:
+        case "stat":
+            return draw_stat(panel, prometheus)
+        case "table":
+            return draw_table(panel, prometheus)
+        case "heatmap":
+            return draw_heatmap(panel, prometheus, width, height)
+        case _:
+            return draw_lines(panel, prometheus, width, height, marks)
+
+
 def page(board, prometheus):
+    marks = [
+        (float(found["values"][0][0]), float(found["values"][-1][0]))
+        for annotation in board.get("annotations", {}).get("list", [])
+        for found in prometheus.range(filled(annotation["expr"]), 15)
+    ]
     cells = []
     for panel in board["panels"]:
         at = panel["gridPos"]
-        width, height = at["w"] * CELL_W - 26, at["h"] * CELL_H - 60
-        draw = {
-            "timeseries": lambda p: draw_lines(p, prometheus, width, height),
-            "stat": lambda p: draw_stat(p, prometheus),
-            "table": lambda p: draw_table(p, prometheus),
-            "heatmap": lambda p: draw_heatmap(p, prometheus, width, height),
-        }[panel["type"]]
         cells.append(
             f'<section style="left:{at["x"] * CELL_W}px;top:{at["y"] * CELL_H + 60}px;'
             f'width:{at["w"] * CELL_W - 8}px;height:{at["h"] * CELL_H - 8}px">'
-            f"<h2>{html.escape(filled(panel['title']))}</h2>{draw(panel)}</section>"
+            f"<h2>{html.escape(filled(panel['title']))}</h2>{draw(panel, prometheus, marks)}</section>"
         )
     return f"""<!doctype html><meta charset="utf-8"><title>{board["title"]}</title><style>
 body{{background:#111217;color:#ccc;font:13px sans-serif;margin:8px;position:relative}}

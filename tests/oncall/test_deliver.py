@@ -462,3 +462,21 @@ def test_kept_letters_are_not_pending():
     desk.step()
     assert [row.tries for row in desk.outbox.rows.values()] == [KEPT]
     assert desk.deliver.status()[0].pending == 0
+
+
+def test_other_receivers_after_a_reload():
+    """A reload keeps a receiver that is as it was, with its figures, stops one that is gone, starts a new one."""
+    arrived = threading.Event()
+    kept, gone, new = Listener("kept"), Listener("gone"), Listener("new")
+    new.heard = lambda _: arrived.set()
+    desk = Desk(kept, gone)
+    desk.deliver.start()
+    courier = desk.deliver.couriers[0]
+    desk.deliver.configure([kept, new], LINKS)
+    assert desk.deliver.couriers[0] is courier
+    desk.take(incident(rank=None))
+    desk.deliver.wake()
+    assert arrived.wait(10)
+    desk.deliver.close()
+    assert gone.told == []
+    assert [status.name for status in desk.deliver.status()] == ["kept", "new"]
