@@ -34,6 +34,7 @@ from logwatch.outlets.web.api import (
 from logwatch.outlets.web.live import Live
 from logwatch.outlets.web.sentence import summarize
 from logwatch.outlets.web.site import Site
+from logwatch.outlets.web.webfile import WebFile
 
 GZIP_FROM_BYTES = 1024
 MAX_NAMES = 100
@@ -50,8 +51,13 @@ SECURITY_HEADERS = {
 }
 
 
-def build_app(site: Site, guards: tuple[Middleware, ...] = ()) -> Starlette:
-    """The app of a site; `guards` (authentication, say) stand before every page."""
+def build_app(site: Site, web: WebFile | None = None) -> Starlette:
+    """The app of a site, behind the gate of its web configuration."""
+    gate = []
+    if web is not None:
+        from logwatch.outlets.web.auth import Gate  # noqa: PLC0415  # bcrypt only for those who need it
+
+        gate.append(Middleware(Gate, web=web))
     pages, live = _Pages(site), Live(site)
     app = Starlette(
         routes=[
@@ -68,7 +74,7 @@ def build_app(site: Site, guards: tuple[Middleware, ...] = ()) -> Starlette:
             Route("/api/v1/samples", pages.samples),
             Route("/api/v1/incidents", pages.incidents),
         ],
-        middleware=[Middleware(SecurityHeaders), *guards],
+        middleware=[Middleware(SecurityHeaders), *gate],
         exception_handlers={HTTPException: _http_error, BadQueryError: _bad_query},  # type: ignore[dict-item]  # starlette types handlers by the base exception
     )
     app.state.stopping = threading.Event()

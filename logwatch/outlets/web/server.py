@@ -19,6 +19,7 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from logwatch.errors import ConfigError, Problem
+from logwatch.outlets.web.webfile import WebFile
 
 MAX_CONNECTIONS = 128
 MAX_HEADER_BYTES = 16 * 1024
@@ -80,14 +81,17 @@ def _from_systemd(environment: Mapping[str, str]) -> socket.socket | None:
 class GuardedProtocol(H11Protocol):
     """HTTP/1.1 with a limit on connections and on the time that a client may take over a request."""
 
+    allowed_names: tuple[str, ...] = ()
+    """Names, one of which a client's certificate must have; none: any."""
+
     _request_since: float | None = None
     _stuck_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """A client connects: too many are turned away at once."""
+        """A client connects: too many are turned away at once, and so are those whose name is not allowed."""
         super().connection_made(transport)
         self._request_since = time.monotonic()
-        if len(self.connections) > MAX_CONNECTIONS:
+        if len(self.connections) > MAX_CONNECTIONS or not self._is_allowed(transport):
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
@@ -109,6 +113,12 @@ class GuardedProtocol(H11Protocol):
     def _is_waiting(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
+    def _is_allowed(self, transport: asyncio.Transport) -> bool:
+        if not self.allowed_names:
+            return True
+        certificate = transport.get_extra_info("peercert") or {}
+        return any(name in self.allowed_names for _, name in certificate.get("subjectAltName", ()))
+
 
 class Server:
     """Serves an app on a bound socket, in a thread of its own, until `stop`.
@@ -116,7 +126,7 @@ class Server:
     Args:
         app: What `build_app` made.
         bound: What `bind` gave.
-        tls: Serve HTTPS with this context, or HTTP.
+        web: The web configuration, which may ask for TLS; looked at again every second.
         tick: Called about once a second on the server's thread; must be quick.
     """
 
@@ -124,12 +134,12 @@ class Server:
         self,
         app: Starlette,
         bound: socket.socket,
-        tls: ssl.SSLContext | None = None,
+        web: WebFile | None = None,
         tick: Callable[[], None] | None = None,
     ) -> None:
         self._app = app
         self._socket = bound
-        self.address = _address(bound, "https" if tls else "http")
+        self.address = _address(bound, "https" if web and web.tls else "http")
         """Where it is found: `http://127.0.0.1:9877`."""
         config = uvicorn.Config(
             app,
@@ -146,9 +156,8 @@ class Server:
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=STOP_S,
             h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         )
-        self._loop = _Loop(config, tick)
+        self._loop = _Loop(config, bound, web, tick)
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     @property
@@ -173,13 +182,23 @@ class Server:
 
 
 class _Loop(uvicorn.Server):
-    """uvicorn, told to stop by an event rather than by looking ten times a second."""
+    """uvicorn, told to stop by an event instead of looking ten times a second, and able to change its TLS."""
 
-    def __init__(self, config: uvicorn.Config, tick: Callable[[], None] | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        bound: socket.socket,
+        web: WebFile | None,
+        tick: Callable[[], None] | None,
+    ) -> None:
         super().__init__(config)
         self.beat = time.monotonic()
         self.running = threading.Event()
+        self.servers: list[asyncio.base_events.Server] = []
+        self._socket = bound
+        self._web = web
         self._tick = tick
+        self._tls: ssl.SSLContext | None = None
         self._leave: Callable[[], object] = lambda: None
 
     def leave(self) -> None:
@@ -187,8 +206,14 @@ class _Loop(uvicorn.Server):
         self.should_exit = True
         self._leave()
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature; ours is bound already
+        """Listen on the bound socket."""
+        await self.lifespan.startup()
+        await self._listen()
+        self.started = True
+
     async def main_loop(self) -> None:
-        """Serve until told to leave; look after clients and callers once a second."""
+        """Serve until told to leave; look after clients and the web configuration once a second."""
         leaving, loop = asyncio.Event(), asyncio.get_running_loop()
         self._leave = lambda: loop.call_soon_threadsafe(leaving.set)
         self.running.set()
@@ -197,10 +222,37 @@ class _Loop(uvicorn.Server):
             for connection in list(self.server_state.connections):
                 if isinstance(connection, GuardedProtocol):
                     connection.check(self.beat)
+            if self._web is not None:
+                self._web.refresh()
+                if self._web.tls is not self._tls:
+                    await self._listen()
             if self._tick is not None:
                 self._tick()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(leaving.wait(), TICK_S)
+
+    async def _listen(self) -> None:
+        """Take connections with the TLS in force now; those that are there go on as they are."""
+        loop, before = asyncio.get_running_loop(), self.servers
+        tls = self._tls = self._web.tls if self._web else None
+        wanted = self._web.config.tls_server_config if self._web else None
+
+        def protocol() -> GuardedProtocol:
+            made = GuardedProtocol(
+                config=self.config, server_state=self.server_state, app_state={}, _loop=loop
+            )
+            made.allowed_names = wanted.client_allowed_sans if wanted else ()
+            return made
+
+        handshake_s = REQUEST_S if tls else None
+        listening = self._socket.dup()
+        self.servers = [
+            await loop.create_server(
+                protocol, sock=listening, ssl=tls, ssl_handshake_timeout=handshake_s, backlog=MAX_CONNECTIONS
+            )
+        ]
+        for server in before:
+            server.close()
 
 
 def _address(bound: socket.socket, scheme: str) -> str:

@@ -59,8 +59,8 @@ def serve():
     """Starts servers for sites, and stops them after the test."""
     with contextlib.ExitStack() as stack:
 
-        def start(site, guards=(), **changed):
-            server = Server(build_app(site, guards), bind("127.0.0.1:0"), **changed)
+        def start(site, web=None, **changed):
+            server = Server(build_app(site, web), bind("127.0.0.1:0"), web, **changed)
             server.start()
             stack.callback(server.stop)
             return Client(int(server.address.rpartition(":")[2]), site)
