@@ -9,6 +9,14 @@ A line usually gives one `Frame`. It gives none while parts of a cut message are
 cut at 16 KiB), and more than one where a progress bar or a torn write put a second message inside the line:
 then the text before it and the text behind it are frames of their own. A message that may quote users
 (`Receive: obj=...`) is never searched for a second one.
+
+Two kinds of lines are plain, and who reads whole columns may frame them without this stage; all others must
+pass through it in order:
+
+- one that begins with SGLang's prefix, goes on with none of `[({<`, and holds no escape, no `%|`, and no
+  `[20` behind the prefix: its message is what follows;
+- one that begins with blanks and a letter and holds none of `] `, `%|`, `it/s`, `s/it` and no escape: its
+  message is the whole line, without time and rank.
 """
 
 from __future__ import annotations

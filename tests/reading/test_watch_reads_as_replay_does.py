@@ -49,7 +49,7 @@ FRAGMENTS += [
 
 @pytest.mark.parametrize("name", LOGS)
 @given(st.data())
-@settings(max_examples=12)
+@settings(max_examples=40)
 def test_cycles_do_not_depend_on_chunks(name, data):
     """The same bytes give the same records, runs and cycles however they were cut."""
     log = LOGS[name]
@@ -68,7 +68,7 @@ def test_cycles_do_not_depend_on_the_chunks_size(size):
 
 @pytest.mark.parametrize("name", LOGS)
 @given(st.data())
-@settings(max_examples=12)
+@settings(max_examples=40)
 def test_a_restored_reading_continues_exactly(name, data):
     """All stages, written to JSON and read back after any byte, give what an undisturbed reading gives."""
     log = LOGS[name]
@@ -161,3 +161,61 @@ def test_reading_takes_linear_time():
 
     small = min(seconds(SERVER) for _ in range(2))
     assert seconds(SERVER * 4) < 12 * small
+
+
+def docker(line: str) -> str:
+    return json.dumps({"log": line + "\n", "stream": "stderr", "time": "2026-11-29T16:37:29.123456789Z"})
+
+
+def journal(line: str) -> str:
+    return json.dumps({"__REALTIME_TIMESTAMP": "1796000000000000", "MESSAGE": line, "_PID": "1"})
+
+
+WRAPPINGS = {
+    "Ray": lambda line: f"(SGLangEngine pid=41850, ip=192.0.2.1) {line}",
+    "Ray in colour": lambda line: f"\x1b[36m(SGLangEngine pid=41850)\x1b[0m {line}",
+    "docker compose": lambda line: f"sglang-1  | {line}",
+    "docker json-file": docker,
+    "docker json-file in compose": lambda line: "sglang-1  | " + docker(line),
+    "CRI": lambda line: f"2026-11-29T16:37:29.123456789Z stderr F {line}",
+    "CRI in parts": lambda line: "\n".join(
+        f"2026-11-29T16:37:29.123456789Z stderr {flag} {part}"
+        for flag, part in zip("PPF", [line[:9], line[9:40], line[40:]], strict=True)
+    ),
+    "kubectl --timestamps": lambda line: f"2026-11-29T16:37:29.123456789Z {line}",
+    "journalctl": lambda line: f"Nov 29 16:37:29 node7 sglang[123]: {line}",
+    "journalctl -o short-iso": lambda line: f"2026-11-29T16:37:29+0000 node7 sglang[123]: {line}",
+    "journalctl -o json": journal,
+    "mpirun": lambda line: f"[0] {line}",
+    "grep -n": lambda line: f"server.log:17:{line}",
+    "CRLF": lambda line: f"{line}\r",
+    "colour": lambda line: f"\x1b[32m{line}\x1b[0m",
+    "progress bar before it": lambda line: f"\rLoading:  37%|███   | 3/8 [00:01<00:02,  1.73it/s]\r{line}",
+}
+
+
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+@pytest.mark.parametrize("name", ["v0517_34_tp2_nccl_socket", "v0517_04_nospec_baseline"])
+def test_a_wrapped_log_gives_the_same_cycles(wrapping, name):
+    """Whatever a log was wrapped in: runs, ranks, cycles, phases and conditions are those of the bare log."""
+    log = (H200 / f"{name}.log").read_text()
+    wrapped = "\n".join(WRAPPINGS[wrapping](line) for line in log.splitlines())
+
+    def essence(log: str) -> list[tuple[object, ...]]:
+        return [
+            (item.run, item.settings)
+            if isinstance(item, RunStarted)
+            else (
+                item.rank,
+                item.cycles,
+                item.tokens_per_cycle,
+                item.phases_s,
+                item.conditions,
+                item.warm_up,
+                item.time,
+            )
+            for item in read_bytes([log.encode()])
+            if isinstance(item, (Cycle, RunStarted))
+        ]
+
+    assert essence(wrapped) == essence(log)
