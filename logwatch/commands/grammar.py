@@ -86,7 +86,7 @@ def list_(config_path: Path | None, directories: tuple[Path, ...], output: str) 
 @config_option
 @directory_option
 def show(name: str | None, config_path: Path | None, directories: tuple[Path, ...]) -> None:
-    """Show the records of the grammar NAME: pattern, fields and bulk expression; without NAME, the field kinds.
+    """Show the records of the grammar NAME: pattern, fields, expression; without NAME, the kinds.
 
     \b
     Example:
@@ -128,7 +128,7 @@ def _shown(rule: Rule) -> Iterator[str]:
 
 def _named(grammars: tuple[Grammar, ...], name: str) -> Grammar:
     from logwatch.errors import GrammarError, Problem
-    from logwatch.grammar.check import nearest
+    from logwatch.grammar.problems import nearest
 
     for grammar in grammars:
         if grammar.name == name:
@@ -141,7 +141,9 @@ def _named(grammars: tuple[Grammar, ...], name: str) -> Grammar:
 @config_option
 @directory_option
 @format_option("table", "jsonl")
-def test(paths: tuple[str, ...], config_path: Path | None, directories: tuple[Path, ...], output: str) -> None:
+def test(
+    paths: tuple[str, ...], config_path: Path | None, directories: tuple[Path, ...], output: str
+) -> None:
     """Print every record of the files, and every line that starts as a record but does not finish as one.
 
     Container and journal wrappings are taken off, packed files are unpacked; `-` is standard input.
@@ -155,7 +157,9 @@ def test(paths: tuple[str, ...], config_path: Path | None, directories: tuple[Pa
         counts: Counter[str] = Counter()
         for found in _records(path, grammars):
             counts[_title(found)] += 1
-            click.echo(json.dumps(_as_json(found), ensure_ascii=False) if output == "jsonl" else _as_row(found))
+            click.echo(
+                json.dumps(_as_json(found), ensure_ascii=False) if output == "jsonl" else _as_row(found)
+            )
         if output == "table":
             summary = ", ".join(f"{count} {title}" for title, count in counts.most_common())
             click.echo(click.style(f"{path}: {summary or 'no records'}", bold=True))
@@ -212,8 +216,10 @@ def _as_json(found: Record | Malformed) -> dict[str, object]:
 def _as_row(found: Record | Malformed) -> str:
     from logwatch.model import Record
 
-    what = _fields(found.fields) if isinstance(found, Record) else (
-        f"column {found.column}: expected {found.expected}, found `{found.found}`"
+    what = (
+        _fields(found.fields)
+        if isinstance(found, Record)
+        else (f"column {found.column}: expected {found.expected}, found `{found.found}`")
     )
     title = _title(found)
     title = title if isinstance(found, Record) else click.style(title, fg="red")
@@ -259,7 +265,9 @@ def explain(line: str, config_path: Path | None, directories: tuple[Path, ...]) 
             click.echo("\n".join(_passed_over(grammars, frame.text)))
         elif isinstance(found, Failed):
             click.echo(f"Malformed: starts as a record `{found.kind}`, but does not finish as one.")
-            click.echo(_caret(frame.text, found.column - 1, f"expected {found.expected}, found `{found.found}`"))
+            click.echo(
+                _caret(frame.text, found.column - 1, f"expected {found.expected}, found `{found.found}`")
+            )
         else:
             click.echo(f"A record `{found.kind}`:")
             for name, value in found.fields.items():
@@ -296,7 +304,9 @@ def _caret(text: str, position: int, what: str) -> str:
 
 @command.command()
 @click.argument("name")
-@click.option("-o", "--output", "path", type=click.Path(path_type=Path), help="File; default: standard output.")
+@click.option(
+    "-o", "--output", "path", type=click.Path(path_type=Path), help="File; default: standard output."
+)
 @config_option
 @directory_option
 def diagram(name: str, path: Path | None, config_path: Path | None, directories: tuple[Path, ...]) -> None:

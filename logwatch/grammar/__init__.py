@@ -1,0 +1,1 @@
+"""Level 1: grammars are data; one AST, two compilers."""

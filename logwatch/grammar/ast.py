@@ -1,7 +1,7 @@
 """Level 1: a handful of frozen nodes, each with its span.
 
-A pattern is a tuple of nodes. Nothing here knows how a pattern is written (`notation`), whether it makes sense
-(`check`) or what becomes of it (`streaming`, `rust`).
+A pattern is a tuple of nodes. Nothing here knows how a pattern is written (`notation`), whether it makes
+sense (`check`) or what becomes of it (`streaming`, `rust`).
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def fields_of(pattern: Pattern) -> Iterator[Field]:
 
 
 def settled(pattern: Pattern, *, after_blank: bool = False) -> Pattern:
-    """The pattern with `Field.padded` put right: no field asks for blanks that the pattern asked for already."""
+    """The pattern with `Field.padded` put right: no field asks for blanks that stand before it already."""
     return _settle(pattern, after_blank=after_blank)[0]
 
 

@@ -1,7 +1,7 @@
 """Level 1: sets of characters, what a pattern may begin with, and what would make it ambiguous.
 
-Everything the checker promises rests on one question: looking at the next few characters only, is it clear which
-way a pattern goes on? `heads` gives the ways, `collide` asks the question of two of them.
+Everything the checker promises rests on one question: looking at the next few characters only, is it clear
+which way a pattern goes on? `heads` gives the ways, `collide` asks the question of two of them.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ RUN: Final = Mark("a blank")
 END: Final = Mark("the end of the line")
 Token: TypeAlias = str | Mark | CharSet
 Head: TypeAlias = tuple[Token, ...]
-"""How a text may begin: characters and runs of blanks, perhaps one set at the end; where it stops, anything may follow."""
+"""How a text may begin: characters and runs of blanks, perhaps a set at the end; then anything."""
 
 Starts: TypeAlias = Callable[[Field], CharSet]
 """Gives the characters with which a field may begin."""
@@ -106,21 +106,23 @@ def heads(pattern: Pattern, starts: Starts, after: tuple[Head, ...]) -> tuple[He
     if not pattern:
         return after
     node, rest = pattern[0], pattern[1:]
+    ways: tuple[Head, ...]
     match node:
         case Literal(text=text):
-            return tuple((*text, *head)[:LONGEST_HEAD] for head in heads(rest, starts, after))
+            ways = tuple((*text, *head)[:LONGEST_HEAD] for head in heads(rest, starts, after))
         case Blank():
-            return tuple((RUN, *head)[:LONGEST_HEAD] for head in heads(rest, starts, after))
+            ways = tuple((RUN, *head)[:LONGEST_HEAD] for head in heads(rest, starts, after))
         case Field():
-            return ((starts(node),),)
+            ways = ((starts(node),),)
         case Option(body=body):
-            return (*heads(body, starts, ((),)), *heads(rest, starts, after))
+            ways = (*heads(body, starts, ((),)), *heads(rest, starts, after))
         case Choice(branches=branches):
-            return tuple(head for branch in branches for head in heads(branch, starts, ((),)))
+            ways = tuple(head for branch in branches for head in heads(branch, starts, ((),)))
         case Gap():
-            return ((ANY,),)
+            ways = ((ANY,),)
         case Pairs():
-            return ((PAIRS_START,),)
+            ways = ((PAIRS_START,),)
+    return ways
 
 
 PAIRS_START: Final = CharSet(frozenset(" \t[,"), negated=True)
@@ -143,13 +145,9 @@ def first(way: Head) -> CharSet:
 def collide(one: Head, other: Head) -> bool:
     """Whether some text begins in both ways, as far as can be seen."""
     for left, right in zip(one, other, strict=False):
-        if isinstance(left, str) and isinstance(right, str):
-            if left != right:
-                return False
-        elif left is RUN and right is RUN:
+        if left == right and isinstance(left, (str, Mark)) and left is not END:
             continue
-        elif left is END or right is END:
+        if left is END or right is END:
             return left is right
-        else:
-            return first((left,)).meets(first((right,)))
+        return first((left,)).meets(first((right,)))
     return True

@@ -1,7 +1,7 @@
-"""Level 1: groups of a match to fields, a column at a time: the same values that the converters of `kinds` give.
+"""Level 1: groups of a match to fields, a column at a time, as the converters of `kinds` would.
 
-A value that columns cannot hold as converters do (an integer of twenty digits, say) takes its row out: the row is
-then read by the streaming reader, which decides.
+A value that columns cannot hold as converters do (an integer of twenty digits, say) takes its row out: the
+row is then read by the streaming reader, which decides.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from logwatch.grammar.kinds import LONGEST_NUMBER, LONGEST_TEXT, TRUE, UNITS, Kind
 from logwatch.grammar.streaming import LONGEST_WHOLE
-from logwatch.grammar.vocabulary import RECORDS
+from logwatch.grammar.vocabulary import NUMBERS, RECORDS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,6 +33,8 @@ def convert(rule: Rule, groups: tuple[Group, ...], matched: pl.DataFrame) -> pl.
     """Fields of matched rows.
 
     Args:
+        rule: Gives the constants and what is sane.
+        groups: Of the expression that matched.
         matched: `row`, `text` (stripped), and one text column per group of the expression.
 
     Returns:
@@ -61,7 +63,7 @@ def _sane(group: Group, most: float) -> pl.Expr:
     import polars as pl  # noqa: PLC0415 - see stripped
 
     value = pl.col(group.name)
-    if group.kind.gives in {"int", "real", "seconds", "share"}:
+    if group.kind.gives in NUMBERS:
         return (value <= most).fill_null(value=False)
     return value.is_not_null()
 

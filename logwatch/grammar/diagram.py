@@ -1,4 +1,4 @@
-"""Level 1: a grammar as railroad diagrams: one HTML page with inline SVG, drawn by pyparsing from the element form."""
+"""Level 1: a grammar as railroad diagrams: one HTML page with inline SVG, drawn by pyparsing."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ Slow (some thousand lines a second), so only lines that failed in the fused form
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from logwatch.grammar.ast import Blank, Choice, Field, Gap, Literal, Option, Pai
 from logwatch.grammar.chars import Head, heads
 from logwatch.grammar.expression import AT_END, escaped, field_parts, follows, starts_of
 from logwatch.grammar.kinds import KINDS
+from logwatch.grammar.outcomes import Failed, word_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,15 +33,19 @@ class Expectation:
 
 
 def expectation(pattern: Pattern, text: str) -> Expectation:
-    """Why a text is none of this pattern's: the furthest place that was reached, and what would have fitted there."""
+    """Why a text is none of this pattern's: the furthest place reached, and what would have fitted there."""
     element, trace = _traced(pattern)
     trace.clear()
-    try:
+    with contextlib.suppress(pp.ParseBaseException):
         element.parse_string(text, parse_all=False)
-    except pp.ParseBaseException:
-        pass
     position = max(trace, default=0)
     return Expectation(position, _joined(trace.get(position, ["nothing more"])))
+
+
+def failure(kind: str, pattern: Pattern, text: str) -> Failed:
+    """The failure of a text that begins like a record of this kind."""
+    missed = expectation(pattern, text)
+    return Failed(kind, missed.position + 1, missed.what, word_at(text, missed.position))
 
 
 def _joined(names: list[str]) -> str:

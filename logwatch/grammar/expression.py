@@ -1,8 +1,9 @@
 """Level 1: AST to one regular expression, in the subset that Python's `re` and Rust's regex read alike.
 
-ASCII classes only (`\\d`, `\\w`, `\\s` and case folding differ between the two), no look-around, no back references,
-and a newline in no class: the text is one line, blanks at both ends taken off. By what the checker demands an
-expression never goes far back, so both engines need time in proportion to the line, whatever stands in it.
+ASCII classes only (`\\d`, `\\w`, `\\s` and case folding differ between the two), no look-around, no back
+references, and a newline in no class: the text is one line, blanks at both ends taken off. By what the
+checker demands an expression never goes far back, so both engines need time in proportion to the line,
+whatever stands in it.
 """
 
 from __future__ import annotations
@@ -111,5 +112,5 @@ SPECIAL: Final = frozenset(r"\.+*?()|[]{}^$")
 
 
 def escaped(text: str) -> str:
-    """A literal; other punctuation stays bare, for Rust gives a meaning to some escapes that Python does not."""
+    """A literal; other punctuation stays bare, for to Rust some escapes mean what they do not to Python."""
     return "".join(f"\\{char}" if char in SPECIAL else "\\t" if char == "\t" else char for char in text)

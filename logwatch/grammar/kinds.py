@@ -1,8 +1,8 @@
 """Level 1: field kinds: expression, what could lengthen a match, unit factor, converter.
 
-A kind has either a fixed expression (numbers, times) or is open: it takes every character up to what follows it in
-the pattern. Converters get what the expression matched and give the value, or None for what is no sane value (a
-number of 40 digits): the line is malformed then.
+A kind has either a fixed expression (numbers, times) or is open: it takes every character up to what
+follows it in the pattern. Converters get what the expression matched and give the value, or None for what
+is no sane value (a number of 40 digits): the line is malformed then.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ _ALL = (
         padded=True,
         help="a number, 0 or more; neither nan nor inf",
     ),
-    _number("percent", "a percentage", "share", -2, "a number before a `%` that you write: 97.0% gives 0.97"),
+    _number("percent", "a percentage", "share", -2, "a number before a `%` of your own: 97.0% gives 0.97"),
     _number("ns", "a number of nanoseconds", "seconds", -9, "a number of nanoseconds, without its unit"),
     _number("us", "a number of microseconds", "seconds", -6, "a number of microseconds, without its unit"),
     _number("ms", "a number of milliseconds", "seconds", -3, "a number of milliseconds, without its unit"),

@@ -9,9 +9,10 @@ from typing import Any
 
 from logwatch.errors import GrammarError, Problem
 from logwatch.grammar.ast import Grammar, Pair, Pattern, Rule, Source
-from logwatch.grammar.check import PatternProblem, check, nearest
+from logwatch.grammar.check import check
 from logwatch.grammar.notation import NotationError, parse
 from logwatch.grammar.places import Places
+from logwatch.grammar.problems import PatternProblem, nearest
 from logwatch.resources import folder
 
 RECORD_KEYS = ("kind", "anchor", "claim", "pattern", "pairs", "set", "whole")

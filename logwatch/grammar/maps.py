@@ -1,7 +1,7 @@
 """Level 1: flat maps out of `ServerArgs(a='x', b=1)`, `{'a': 'x', 'b': 1}` and `A=x B=y`.
 
-Values stay text: quotes off, nested values as they stand. What was cut off is left out, never guessed. Both readers
-go once through the text; what they give is bounded whatever the text.
+Values stay text: quotes off, nested values as they stand. What was cut off is left out, never guessed. Both
+readers go once through the text; what they give is bounded whatever the text.
 """
 
 from __future__ import annotations
@@ -15,17 +15,22 @@ LONGEST_VALUE: Final = 1000
 
 HEAD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,99}\(|\{")
 KEY: Final = re.compile(
-    r"""[ \t]*(?:(?P<quote>['"])(?P<quoted>[^'"]{1,100})(?P=quote)|(?P<bare>[A-Za-z_][A-Za-z0-9_]{0,99}))[ \t]*(?P<sign>[:=])[ \t]*"""
+    r"""[ \t]*(?:(?P<quote>['"])(?P<quoted>[^'"]{1,100})(?P=quote)|(?P<bare>[A-Za-z_][A-Za-z0-9_]{0,99}))"""
+    r"[ \t]*[:=][ \t]*"
 )
-STEP: Final = re.compile(r"""[^'"(\[{)\]},\\]+|.""", re.DOTALL)
+STEP: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^'"(\[{)\]},]+|.""", re.DOTALL)
+"""A quoted text, a run of characters without meaning here, or one character."""
+QUOTES: Final = frozenset("'\"")
+OPENERS: Final = frozenset("([{")
+CLOSERS: Final = frozenset(")]}")
 ASSIGNMENT: Final = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]{0,99})=(?P<value>[^ \t]*)")
 
 
 def read_arguments(text: str) -> dict[str, str] | None:
     """Settings of a `Name(key=value, ...)` or `{'key': value, ...}`; None if it is neither.
 
-    Where the closing bracket is missing the text was cut, and its last value is left out. Text behind the closing
-    bracket is passed over.
+    Where the closing bracket is missing the text was cut, and its last value is left out. Text behind the
+    closing bracket is passed over.
     """
     head = HEAD.match(text)
     if head is None:
@@ -50,29 +55,15 @@ def read_arguments(text: str) -> dict[str, str] | None:
 def _end_of_value(text: str, position: int) -> int | None:
     """Where the value that starts at `position` ends: at a comma or a closing bracket; None if it was cut."""
     depth = 0
-    quote = ""
-    while True:
-        step = STEP.match(text, position)
-        if step is None:
-            return None
-        char = text[position]
-        if quote:
-            if char == "\\":
-                position += 2
-                continue
-            if char == quote:
-                quote = ""
-        elif char in "'\"":
-            quote = char
-        elif char in "([{":
-            depth += 1
-        elif char in ")]}":
-            if depth == 0:
-                return position
-            depth -= 1
-        elif char == "," and depth == 0:
+    while step := STEP.match(text, position):
+        char = step[0]
+        if depth == 0 and char in CLOSERS | {","}:
             return position
+        if char in QUOTES and len(char) == 1:
+            return None  # a quote that never closes
+        depth += (char in OPENERS) - (char in CLOSERS)
         position = step.end()
+    return None
 
 
 def _unquoted(value: str) -> str:

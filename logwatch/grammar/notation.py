@@ -1,12 +1,9 @@
 """Level 1: a pattern's text to the AST (itself a small pyparsing grammar).
 
-Decode batch            these characters; a blank stands for one or more blanks or tabs
-{tokens:int}            a field; `{:int}` is matched and forgotten
-{?, batch {n:int}?}     a part that may be missing
-{|begin|end|}           one of several parts
-{'{'}                   exactly the characters between the quotes
-{...}                   anything, up to the first occurrence of the literal behind it
-{pairs}                 the rest of the line, `key: value, key: value`, keys as the table `pairs` lists them
+Decode batch these characters; a blank stands for one or more blanks or tabs {tokens:int} a field; `{:int}`
+is matched and forgotten {?, batch {n:int}?} a part that may be missing {|begin|end|} one of several parts
+{'{'} exactly the characters between the quotes {...} anything, up to the first occurrence of the literal
+behind it {pairs} the rest of the line, `key: value, key: value`, keys as the table `pairs` lists them
 """
 
 from __future__ import annotations
@@ -43,6 +40,7 @@ def parse(text: str, pairs: tuple[Pair, ...] = ()) -> Pattern:
     """Read one pattern.
 
     Args:
+        text: The pattern as the grammar file writes it.
         pairs: What `{pairs}` stands for.
 
     Raises:
@@ -129,9 +127,15 @@ def _notation() -> pp.ParserElement:
     words = [_exact(pp.Regex(rf"(?:[^{{}}?{bar} \t]|\?(?!\}}))+")) for bar in ("", "|")]
     for word in words:
         word.set_parse_action(lambda _text, at, tokens: Literal(tokens[0], (at, at + len(tokens[0]))))
-    outside <<= _exact(pp.OneOrMore(_exact(blank | words[0] | braced)))
-    inside <<= _exact(pp.OneOrMore(_exact(blank | words[1] | braced)))
+    _fill(outside, blank | words[0] | braced)
+    _fill(inside, blank | words[1] | braced)
     return outside.parse_with_tabs()
+
+
+def _fill(forward: pp.ParserElement, part: pp.ParserElement) -> None:
+    """Say what a `Forward` stands for: one or more of a part."""
+    assert isinstance(forward, pp.Forward)
+    forward <<= _exact(pp.OneOrMore(_exact(part)))
 
 
 def _exact(element: pp.ParserElement) -> pp.ParserElement:

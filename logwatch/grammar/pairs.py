@@ -1,10 +1,10 @@
 """Level 1: the unordered list `key: value, key: value`: one definition that both compilers share.
 
-Items are parted by commas outside square brackets; empty items (a trailing comma) count for nothing. An item is
-`key: value` or `key=value`. A known key's value must match its pattern to the end; an unknown key is passed over,
-together with bare numbers behind it (`Per-position acceptance rate: 0.600, 0.385`). What is neither, a key that
-occurs twice, or an unknown key with a known one glued to its end (two writers tore each other's lines) makes the
-line malformed.
+Items are parted by commas outside square brackets; empty items (a trailing comma) count for nothing. An
+item is `key: value` or `key=value`. A known key's value must match its pattern to the end; an unknown key
+is passed over, together with bare numbers behind it (`Per-position acceptance rate: 0.600, 0.385`). What is
+neither, a key that occurs twice, or an unknown key with a known one glued to its end (two writers tore each
+other's lines) makes the line malformed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Item:
 
 
 def items(text: str, start: int = 0) -> Iterator[Item | int]:
-    """The items of a list that starts at `start`; a position in place of an item: a bracket that never closes."""
+    """The items of a list that starts at `start`; a position for an item: a bracket that never closes."""
     position = start
     size = len(text)
     while position < size:

@@ -1,7 +1,7 @@
 """Level 1: where the keys and texts of a TOML file stand, which `tomllib` does not say.
 
-Reads the file's lines once more, for tables, keys and one-line strings only. What is written in another way (inline
-tables, multi-line strings) gets the place of its table or key.
+Reads the file's lines once more, for tables, keys and one-line strings only. What is written in another way
+(inline tables, multi-line strings) gets the place of its table or key.
 """
 
 from __future__ import annotations

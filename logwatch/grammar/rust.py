@@ -6,21 +6,23 @@ How to use it in bulk:
     result = bulk.read(texts)              # a polars Series of messages: what `Frame.text` is, one a line
     for table in result.tables:            # one per rule and shape that occurred
         table.kind                         # "decode"
-        table.frame                        # `row` (index into `texts`), then one column a field, null where absent
+        table.frame                        # `row` (index into `texts`), then one column a field (or null)
     for row, outcome in result.singles:    # what was read line by line: `Parsed` or `Failed`
         ...
 
 or, for row order and Python values, `result.outcomes()`. What is in neither is in no grammar (`None` of
-`streaming.Reader`). The result equals that of `streaming.Reader`, line for line: rules are tried in the same order,
-a rule that does not match a line to its end leaves it to the next, and what no rule takes as a column goes through
-the streaming reader itself (near misses, `grep` prefixes, glued progress bars, `server_args`).
+`streaming.Reader`). The result equals that of `streaming.Reader`, line for line: rules are tried in the
+same order, a rule that does not match a line to its end leaves it to the next, and what no rule takes as a
+column goes through the streaming reader itself (near misses, `grep` prefixes, glued progress bars,
+`server_args`).
 
-Lists of pairs are read by shape (see `shapes`): the first line of a new order of keys is read item by item, and makes
-the expression for all others. Keep one `BulkReader` for all chunks of a file: it keeps the shapes.
+Lists of pairs are read by shape (see `shapes`): the first line of a new order of keys is read item by item,
+and makes the expression for all others. Keep one `BulkReader` for all chunks of a file: it keeps the
+shapes.
 
-For own expressions: `rules(grammars)` gives per rule its anchor (filter by it first: a literal search is far faster),
-the Rust-regex text and the groups; texts must have blanks and tabs stripped at both ends. Polars is imported when a
-`BulkReader` is made.
+For own expressions: `rules(grammars)` gives per rule its anchor (filter by it first: a literal search is
+far faster), the Rust-regex text and the groups; texts must have blanks and tabs stripped at both ends.
+Polars is imported when a `BulkReader` is made.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from logwatch.grammar.columns import convert, stripped
+from logwatch.grammar.outcomes import Failed, Parsed
 from logwatch.grammar.shapes import Shape, fixed_shape, head_shape, pairs_of, shape_of
-from logwatch.grammar.streaming import Failed, Parsed, Reader, RuleReader
+from logwatch.grammar.streaming import Reader, RuleReader
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
 LINE: Final = "line__"
 MOST_SHAPES: Final = 64
 MOST_TRIES: Final = 200
-"""Lines read singly in search of a new shape, per call and rule: what is malformed a thousand times gives none."""
+"""Lines read singly in search of a new shape, per call and rule: malformed lines give none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class Table:
     """Records of one kind as columns.
 
     Attributes:
-        frame: (n_records, 1 + n_fields): `row`, index into the texts that were read, then the fields, null where a
+        frame: (n_records, 1 + n_fields): `row`, index into the texts read, then the fields, null where a
             record has none.
     """
 

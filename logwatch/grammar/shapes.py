@@ -1,8 +1,9 @@
 """Level 1: the fused form of a list of pairs.
 
-A program writes the same keys in the same order thousands of times. From one line that was read item by item a
-`Shape` is made: the expression of all lines with these keys in this order, every known value in a named group. Both
-compilers read lists this way; what has no known shape is read item by item, which gives the same by definition.
+A program writes the same keys in the same order thousands of times. From one line that was read item by
+item a `Shape` is made: the expression of all lines with these keys in this order, every known value in a
+named group. Both compilers read lists this way; what has no known shape is read item by item, which gives
+the same by definition.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ def shape_of(rule: Rule, pairs_text: str) -> Shape | None:
     """The shape of a line that was read item by item without complaint.
 
     Args:
+        rule: The rule that read it.
         pairs_text: The line's list, from its first key to the end.
 
     Returns:

@@ -23,6 +23,9 @@ class Slot:
     most: float = 1e15
 
 
+NUMBERS: Final = frozenset({"int", "real", "seconds", "share"})
+"""Types of which a slot bounds the value."""
+
 COUNT: Final = Slot("int", 1e15)
 REQUESTS: Final = Slot("int", 1e7)
 USAGE: Final = Slot("real", 10)
@@ -85,7 +88,7 @@ RECORDS: Final[Mapping[str, Mapping[str, Slot]]] = {
 
 
 def fits(gives: str, slot: Slot) -> bool:
-    """Whether a value of one type may stand in a slot: a share may be written as a plain number, a count as text."""
+    """Whether a value of one type may stand in a slot: a share may be written as a plain number, say."""
     return gives == slot.gives or (gives, slot.gives) in {
         ("real", "share"),
         ("int", "real"),
