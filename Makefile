@@ -8,6 +8,7 @@ demo: setup                  ## play recorded server logs with a regression in t
 	$(BIN)/logwatch demo
 
 test: lint types             ## linter, type checker and every test
+	tests/packages
 	$(BIN)/pytest -q
 
 lint: setup

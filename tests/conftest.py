@@ -1,0 +1,48 @@
+"""What every test shares: a test that drives a real program says so, and is left out, aloud, where it is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+_left_out: dict[str, int] = {}
+
+
+def pytest_configure(config):
+    """Make the marker known."""
+    config.addinivalue_line(
+        "markers", "needs(*programs): programs on PATH that the test drives; `root`: the superuser"
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what cannot run here. CI installs everything, so there a missing program is a failure."""
+    if os.environ.get("CI"):
+        return
+    kept, gone = [], []
+    for item in items:
+        missing = [need for mark in item.iter_markers("needs") for need in mark.args if not _is_here(need)]
+        (gone if missing else kept).append(item)
+        for need in missing:
+            _left_out[need] = _left_out.get(need, 0) + 1
+    if gone:
+        config.hook.pytest_deselected(items=gone)
+        items[:] = kept
+
+
+def _is_here(need: str) -> bool:
+    return (
+        os.geteuid() == 0
+        if need == "root"
+        else shutil.which(need, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is not None
+    )
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say what was left out, and what would bring it back."""
+    for need, count in sorted(_left_out.items()):
+        terminalreporter.write_line(
+            f"left out: {count} tests that need {need} (tests/packages installs it, as root)", yellow=True
+        )
