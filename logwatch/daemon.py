@@ -29,6 +29,7 @@ from logwatch.outlets.web.board import Board
 from logwatch.outlets.web.sentence import summarize
 from logwatch.outlets.web.server import Server, bind
 from logwatch.outlets.web.site import Site
+from logwatch.outlets.web.webfile import WebFile
 from logwatch.pipeline import Pipeline, PipelineMemory, Settings
 from logwatch.units import format_bytes
 
@@ -107,7 +108,8 @@ class Daemon:
             reload=self._reload_over_http if config.http.enable_reload else None,
             runbook_url=config.alerting.runbook_url,
         )
-        self._server = Server(build_app(site), bind(config.http.listen), tick=self._beat)
+        web = WebFile(config.http.web_config, self._notice) if config.http.web_config else None
+        self._server = Server(build_app(site, web), bind(config.http.listen), web, self._beat)
         self.address = self._server.address
 
     # -- life --------------------------------------------------------------------------------------
