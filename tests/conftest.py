@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 
-
 _left_out: dict[str, int] = {}
 
 
