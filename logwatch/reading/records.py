@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from logwatch.grammar.streaming import Failed
+from logwatch.grammar.outcomes import Failed
 from logwatch.model import Malformed, Record
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Messages become records or malformed lines, and all are counted."""
 
-from logwatch.grammar.streaming import Failed, Parsed
+from logwatch.grammar.outcomes import Failed, Parsed
 from logwatch.model import Frame, Malformed, Place, Record
 from logwatch.reading.records import Records, RecordsMemory
 
