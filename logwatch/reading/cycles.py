@@ -205,8 +205,11 @@ class Cycles:
         surroundings = self._surroundings()
         surroundings.decode(rank, fields)
         window = self._windows().decode(rank, record)
-        if window is None or run.profiled:
+        if window is None or run.profiled or (run.judged and window.first):
             return
+        if window.disproved_s is not None:
+            gap = {INFERRED: window.disproved_s}
+            run.held = [held for held in run.held if held.rank != record.rank or held.phases_s != gap]
         conditions = surroundings.conditions(rank)
         cycle = Cycle(
             record.place,

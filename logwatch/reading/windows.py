@@ -8,6 +8,7 @@ out are windows
 - whose number of requests changed, or whose tokens fell: one request went and another came;
 - whose clock gap does not fit the passes they should cover (lines are missing, or the server idled);
 - three times as slow as the window before, once: idling without a prefill line looks like that;
+- that are a log's first and half as slow again as the rank's next one: nothing says what was before the log;
 - of ranks that repeat another rank's batch: one rank for each data-parallel rank counts.
 
 SGLang's `accept rate` is not used: what it means changed in 0.5.6 and in 0.5.11.
@@ -31,6 +32,7 @@ _MOST_PASSES = 100_000
 _CLOCK_S = 1.5  # SGLang's clock has whole seconds; each end of a gap may be off by one
 _GAP_TOLERANCE = 0.35
 _IDLE_RATIO = 3.0
+_GAP_RATIO = 1.5
 _SHORTEST_S = 20e-6
 _LONGEST_S = 60.0
 
@@ -43,6 +45,7 @@ class RankWindow:
         cycle_s: Of the last window that counted, with the same number of requests; None if none did.
         disturbed: Whether a prefill line came since.
         slow: Whether the last window was left out only for being slow.
+        first: Whether that window was the first, with no line before it.
     """
 
     time: str | None = None
@@ -52,6 +55,7 @@ class RankWindow:
     cycle_s: float | None = None
     disturbed: bool = False
     slow: bool = False
+    first: bool = False
 
 
 @dataclass(slots=True)
@@ -77,11 +81,15 @@ class Window:
         cycle_s: Seconds per cycle.
         cycles: Cycles that it covers.
         tokens_per_cycle: 1.0 without speculation.
+        first: Whether the log holds no line before it: then the rank's next window may disprove it.
+        disproved_s: Cycle time of the rank's first window, if this one shows that it covered a gap.
     """
 
     cycle_s: float
     cycles: int
     tokens_per_cycle: float
+    first: bool = False
+    disproved_s: float | None = None
 
 
 def number(fields: Mapping[str, Value], name: str) -> float | None:
@@ -150,7 +158,8 @@ class Windows:
         """The window between two decode lines of a rank, if it was steady."""
         if not _SHORTEST_S <= cycle_s <= _LONGEST_S:
             return None
-        passes = self._interval
+        passes, disproved_s = self._interval, None
+        now.first = before is None
         if before:
             passes = _passes_counted(before, now) or passes
             if tokens_per_cycle == 1:
@@ -160,7 +169,9 @@ class Windows:
             now.slow = now.cycle_s is not None and cycle_s > _IDLE_RATIO * now.cycle_s
             if now.slow and not before.slow:
                 return None
-        return Window(cycle_s, passes or _USUAL_PASSES, tokens_per_cycle)
+            if before.first and before.cycle_s is not None and before.cycle_s > _GAP_RATIO * cycle_s:
+                disproved_s = before.cycle_s
+        return Window(cycle_s, passes or _USUAL_PASSES, tokens_per_cycle, now.first, disproved_s)
 
 
 def _passes_counted(before: RankWindow, now: RankWindow) -> int | None:

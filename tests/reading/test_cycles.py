@@ -1,7 +1,7 @@
 """Records become cycles, per rank and run; every record passes through."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading_kit import (
     DRAFT,
@@ -239,6 +239,7 @@ LABELS = [DRAFT, VERIFY, EXTEND, TOTAL, "sampling", "Accept"]
     ),
     st.randoms(),
 )
+@settings(deadline=None)
 def test_no_line_is_lost_doubled_or_mixed_in_any_order(reports, random):
     """Whatever the lines, their order, and how ranks interleave: each sample is given once, with its own header."""
     queues: dict[str, list[Record]] = {"TP0": [], "TP1": []}

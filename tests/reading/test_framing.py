@@ -4,7 +4,7 @@ import json
 import time as clock
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -475,6 +475,7 @@ PIECES = [
 
 
 @given(st.lists(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), max_size=6))
+@settings(deadline=None)
 def test_no_line_breaks_framing(texts):
     """Any line gives frames whose columns lie in the line, and nothing is raised."""
     for frame in frames_of(*texts):

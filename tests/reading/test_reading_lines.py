@@ -1,7 +1,7 @@
 """Bytes become lines by one rule, wherever the chunks were cut."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logwatch.model import Level, Notice
@@ -49,6 +49,7 @@ def test_bytes_become_lines(chunks, expected):
 
 
 @given(BYTES, st.data())
+@settings(deadline=None)
 def test_lines_do_not_depend_on_chunks(data, draw):
     """A line is the same wherever the chunk that brought it was cut, also when it is too long."""
     cuts = sorted(draw.draw(st.lists(st.integers(0, len(data)), max_size=12)))
@@ -62,6 +63,7 @@ def test_lines_do_not_depend_on_chunks(data, draw):
 
 
 @given(BYTES)
+@settings(deadline=None)
 def test_lines_equal_the_rule_said_plainly(data):
     """The fast reader gives what the rule in the docstring gives, said in three lines."""
     rows = data.split(b"\n")
@@ -77,6 +79,7 @@ def test_lines_equal_the_rule_said_plainly(data):
 
 
 @given(BYTES, st.integers(0, 300))
+@settings(deadline=None)
 def test_reading_again_from_the_unfinished_line_gives_the_same(data, cut):
     """Who stops and reads on from `memory.offset` sees every line once."""
     first = Lines("x")

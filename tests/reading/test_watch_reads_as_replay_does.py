@@ -49,7 +49,7 @@ FRAGMENTS += [
 
 @pytest.mark.parametrize("name", LOGS)
 @given(st.data())
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_cycles_do_not_depend_on_chunks(name, data):
     """The same bytes give the same records, runs and cycles however they were cut."""
     log = LOGS[name]
@@ -68,7 +68,7 @@ def test_cycles_do_not_depend_on_the_chunks_size(size):
 
 @pytest.mark.parametrize("name", LOGS)
 @given(st.data())
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_a_restored_reading_continues_exactly(name, data):
     """All stages, written to JSON and read back after any byte, give what an undisturbed reading gives."""
     log = LOGS[name]
@@ -97,7 +97,7 @@ def test_a_restored_reading_continues_exactly(name, data):
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=40).map(b"".join))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_any_bytes_are_read_without_harm(log):
     """Torn, repeated and hostile lines raise nothing, and no cycle holds a number that is none."""
     for cycle in cycles_of(read_bytes([log])):

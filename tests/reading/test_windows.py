@@ -58,6 +58,11 @@ def test_the_figures_of_real_lines(case, expected, request):
     [
         pytest.param([at(0), at(0, 101), at(1)], [10, 9.9, 10], id="steady"),
         pytest.param([prefill(), at(0), at(0)], [10], id="first line behind a prefill"),
+        pytest.param([at(0, 100 / 3), at(0), at(1)], [10, 10], id="the log's first window covers a gap"),
+        pytest.param([at(0, 80), at(0), at(1)], [12.5, 10, 10], id="the log's first window is only slower"),
+        pytest.param(
+            [at(0, 100 / 3), at(0, running=2)], [30], id="the log's first window, and nothing against it"
+        ),
         pytest.param([at(0), prefill(), at(0), at(1)], [10, 10], id="a prefill within"),
         pytest.param(
             [at(0), prefill("DP1 TP0"), at(0), at(1)], [10, 10], id="a prefill of another rank within"
