@@ -2,10 +2,37 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import shutil
 
+import pytest
+
 _left_out: dict[str, int] = {}
+
+
+def pytest_addoption(parser):
+    """`--update-golden`, for whoever changed what a golden file holds."""
+    parser.addoption(
+        "--update-golden", action="store_true", help="Rewrite golden files; `git diff` is the review."
+    )
+
+
+@pytest.fixture
+def golden(request):
+    """Compare a text with a golden file, or rewrite the file where `--update-golden` says so."""
+
+    def compare(path, text):
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            return
+        known = path.read_text(encoding="utf-8")
+        if text != known:
+            diff = difflib.unified_diff(known.splitlines(), text.splitlines(), "golden", "now", lineterm="")
+            pytest.fail("\n".join([f"{path} differs", *diff]))
+
+    return compare
 
 
 def pytest_configure(config):
