@@ -18,7 +18,7 @@ from logwatch.model import Change, Incident, Limits, Moment
 from logwatch.outlets.metrics_books import instant
 from logwatch.outlets.metrics_memory import RankMemory, StreamMemory
 from logwatch.outlets.web.board import Board, Run, Sample, View
-from logwatch.outlets.web.sentence import Summary
+from logwatch.outlets.web.sentence import Summary, is_timed
 from logwatch.units import parse_duration
 
 DEFAULT_LIMIT = 1000
@@ -171,7 +171,7 @@ def incidents_json(incidents: Sequence[Incident], limit: int) -> dict[str, Any]:
 
 def incident_json(incident: Incident) -> dict[str, Any]:
     """One incident. `_ms` keys are null where the phase is no time; `before` and `after` have its unit."""
-    timed = incident.phase != "tokens_per_cycle"
+    timed = is_timed(incident.phase)
     return {
         "key": incident.key,
         "open": incident.change is not Change.RESOLVED,

@@ -6,9 +6,12 @@ Security Policy that allows nothing but our own style sheet, script and event st
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import sqlite3
 import threading
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
@@ -20,21 +23,27 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from logwatch.model import Incident
 from logwatch.outlets.metrics import build_registry
 from logwatch.outlets.web.api import (
     INCIDENT_FILTERS,
     SAMPLE_FILTERS,
     BadQueryError,
+    History,
+    Query,
     Rings,
     incidents_json,
     parse_query,
     samples_json,
     status_json,
 )
+from logwatch.outlets.web.board import Sample
 from logwatch.outlets.web.live import Live
 from logwatch.outlets.web.sentence import summarize
 from logwatch.outlets.web.site import Site
 from logwatch.outlets.web.webfile import WebFile
+
+Answer = TypeVar("Answer")
 
 GZIP_FROM_BYTES = 1024
 MAX_NAMES = 100
@@ -107,7 +116,7 @@ class _Pages:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._registry = build_registry(site.metrics)
-        self._history = site.history or Rings(site.board)
+        self._rings = Rings(site.board)
 
     async def metrics(self, request: Request) -> Response:
         """Prometheus' text or OpenMetrics, as the scraper accepts; only the series of `name[]` if given."""
@@ -151,16 +160,25 @@ class _Pages:
     async def samples(self, request: Request) -> Response:
         """`logwatch.samples/1`."""
         query = parse_query(request.query_params.multi_items(), SAMPLE_FILTERS, self._site.clock())
-        return _json(
-            request, samples_json(await run_in_threadpool(self._history.samples, query), query.limit)
-        )
+        return _json(request, samples_json(await run_in_threadpool(self._samples, query), query.limit))
 
     async def incidents(self, request: Request) -> Response:
         """`logwatch.incidents/1`."""
         query = parse_query(request.query_params.multi_items(), INCIDENT_FILTERS, self._site.clock())
-        return _json(
-            request, incidents_json(await run_in_threadpool(self._history.incidents, query), query.limit)
-        )
+        return _json(request, incidents_json(await run_in_threadpool(self._incidents, query), query.limit))
+
+    def _samples(self, query: Query) -> Sequence[Sample]:
+        return self._asked(lambda history: history.samples(query))
+
+    def _incidents(self, query: Query) -> Sequence[Incident]:
+        return self._asked(lambda history: history.incidents(query))
+
+    def _asked(self, ask: Callable[[History], Answer]) -> Answer:
+        """The history's answer; without one, or while its file cannot be read, the rings'."""
+        if self._site.history is not None:
+            with contextlib.suppress(sqlite3.Error):
+                return ask(self._site.history)
+        return ask(self._rings)
 
 
 def _json(request: Request, document: dict[str, Any]) -> Response:

@@ -1,8 +1,8 @@
 """Level 3: what the status page and the JSON interface show: the newest samples, runs and incidents.
 
 `Board` is a sink fed on the pipeline's thread and read by HTTP threads; every reader gets a copy of one
-instant. Its memory is bounded whatever the log says. It is not kept over a restart: the caller fills it from
-the history with `restore`.
+instant. Its memory is bounded whatever the log says. Over a restart it keeps the runs; the caller gives it
+samples and incidents of the history with `restore`.
 """
 
 from __future__ import annotations
@@ -68,6 +68,13 @@ class Run:
     changed: tuple[tuple[str, str | None, str | None], ...] = ()
 
 
+@dataclass(slots=True)
+class BoardMemory:
+    """What the board keeps over a restart: the newest run by stream."""
+
+    runs: dict[str, Run] = field(default_factory=dict)
+
+
 RingKey: TypeAlias = tuple[str, str, str]
 """Stream, rank, phase."""
 
@@ -105,6 +112,17 @@ class Board:
         self._past: deque[Incident] = deque(maxlen=MAX_PAST)
         self.version = 0
         """Rises with every change: who shows the board needs to look again only then."""
+
+    @property
+    def memory(self) -> BoardMemory:
+        """The runs; assign what the state file read back."""
+        return BoardMemory(dict(self._runs))
+
+    @memory.setter
+    def memory(self, memory: BoardMemory) -> None:
+        with self._lock:
+            self._runs = OrderedDict(memory.runs)
+            self.version += 1
 
     def take(self, item: Item) -> None:
         """Remember one item of the pipeline."""

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from logwatch.model import Incident, Limits
 from logwatch.outlets.deliver_text import clean, phase_words
+from logwatch.outlets.deliver_text import summary as headline
 from logwatch.outlets.web.board import RingKey, Sample, View
 from logwatch.units import milliseconds
 
@@ -106,9 +107,28 @@ def words_of(cause: str) -> str:
     return " ".join(word.upper() if word in _ACRONYMS else word for word in words)
 
 
-def level_of(incident: Incident, value: float) -> str:
-    """A level in the incident's own unit."""
-    return f"{value:.2f}" if incident.phase == "tokens_per_cycle" else milliseconds(value)
+def is_timed(phase: str) -> bool:
+    """Whether an incident's levels are seconds per cycle, as a phase's are."""
+    return phase not in {"tokens_per_cycle", "speculation", "cuda_graph", "samples"}
+
+
+def level_of(phase: str, value: float) -> str:
+    """A level in its own unit; empty where a number says nothing (a graph is used or not)."""
+    match phase:
+        case "tokens_per_cycle":
+            return f"{value:.2f} tokens a cycle"
+        case "speculation":
+            return f"{value:.1f} tok/s"
+        case "cuda_graph" | "samples":
+            return ""
+        case _:
+            return milliseconds(value)
+
+
+def told_cause(incident: Incident) -> str:
+    """The likeliest cause for people, or empty where the log does not say."""
+    known = next((cause for cause in incident.causes if cause.cause != "unknown"), None)
+    return words_of(known.cause) if known else ""
 
 
 def clock_of(time: str | None) -> str:
@@ -119,19 +139,21 @@ def clock_of(time: str | None) -> str:
 def _of_incident(view: View) -> Summary:
     groups = troubles_of(view.open)
     worst = groups[0][0]
-    timed = worst.phase != "tokens_per_cycle"
     since = clock_of(worst.onset.time) or f"line {worst.onset.line}"
-    level = level_of(worst, worst.after)
-    text = f"{phase_words(worst.phase)} {f'takes {level} a cycle' if timed else f'are {level}'} since {since}"
+    level = level_of(worst.phase, worst.after)
+    if is_timed(worst.phase):
+        text = f"{phase_words(worst.phase)} takes {level} a cycle since {since}"
+    else:
+        text = f"{headline(worst).rstrip('.')}, since {since}" + (f": {level}" if level else "")
     against = []
-    if worst.before is not None:
-        against.append(f"{worst.ratio:.2f} times the {level_of(worst, worst.before)} before")
-    if worst.band is not None and timed:
+    if worst.before is not None and level:
+        against.append(f"{worst.ratio:.2f} times the {level_of(worst.phase, worst.before)} before")
+    if worst.band is not None and is_timed(worst.phase):
         side = "above" if worst.direction == "high" else "below"
         against.append(f"{side} the band of {band_of(worst.band)}")
     text += f", {' and '.join(against)}" if against else ""
-    if worst.causes:
-        text += f"; most likely {words_of(worst.causes[0].cause)}"
+    if cause := told_cause(worst):
+        text += f"; most likely {cause}"
     if len(groups[0]) > 1:
         text += f" (seen by {len(groups[0])} ranks)"
     if others := len(groups) - 1:

@@ -9,8 +9,16 @@ from logwatch.outlets.deliver_text import advice, alert_name, best_causes, clean
 from logwatch.outlets.deliver_text import summary as headline
 from logwatch.outlets.web.board import View
 from logwatch.outlets.web.markup import Child, Html, el, join, prose
-from logwatch.outlets.web.sections import UNKNOWN, more
-from logwatch.outlets.web.sentence import band_of, clock_of, level_of, troubles_of, words_of
+from logwatch.outlets.web.sections import more
+from logwatch.outlets.web.sentence import (
+    band_of,
+    clock_of,
+    is_timed,
+    level_of,
+    told_cause,
+    troubles_of,
+    words_of,
+)
 
 SHOWN_PAST = 20
 SHOWN_OPEN = 12
@@ -37,11 +45,12 @@ def _card(incidents: Sequence[Incident], runbook: Callable[[str], str | None]) -
     ranks = ", ".join(clean(each.rank, 60) for each in incidents[:16] if each.rank)
     more = f" and {len(incidents) - 16} more" if len(incidents) > 16 else ""
     first = min(incidents, key=lambda each: (each.onset.time or "", each.onset.line))
+    now = level_of(worst.phase, worst.after)
     facts: dict[str, Child] = {
         "Since": _moment(first.onset),
-        "Now": [level_of(worst, worst.after), el("span", f"{worst.ratio:.2f} times", class_="beside")],
-        "Before": UNKNOWN if worst.before is None else level_of(worst, worst.before),
-        "Band": band_of(worst.band) if worst.band and worst.phase != "tokens_per_cycle" else None,
+        "Now": [now, el("span", f"{worst.ratio:.2f} times", class_="beside")] if now else None,
+        "Before": level_of(worst.phase, worst.before) if worst.before is not None else None,
+        "Band": band_of(worst.band) if worst.band and is_timed(worst.phase) else None,
         "Source": clean(worst.stream, 100),
         "Ranks" if len(incidents) > 1 else "Rank": ranks + more or None,
     }
@@ -78,8 +87,10 @@ def _moment(moment: Moment) -> Child:
 
 
 def _causes(causes: Sequence[Cause]) -> Html:
-    if not causes:
-        return el("p", "The log does not say why.", class_="quiet")
+    known = [cause for cause in causes if cause.cause != "unknown"]
+    if not known:
+        ruled_out = f" {clean(causes[0].evidence)}" if causes else ""
+        return el("p", prose(f"The log does not say.{ruled_out}"), class_="quiet")
     return el(
         "ol",
         [
@@ -89,7 +100,7 @@ def _causes(causes: Sequence[Cause]) -> Html:
                 el("span", f"{cause.score:.0%}", class_="score"),
                 el("span", prose(clean(cause.evidence)), class_="evidence"),
             )
-            for cause in causes[:5]
+            for cause in known[:5]
         ],
         class_="causes",
     )
@@ -101,10 +112,11 @@ def _past(incident: Incident) -> Child:
     same_day = bool(until) and len(str(until)) > 11 and str(until)[:10] == when[:10]
     stretch = f"{when} to {str(until)[11:] if same_day else until}" if until else f"{when}, end not seen"
     where = " · ".join(clean(text, 60) for text in (incident.stream, incident.rank) if text)
-    cause = f"; most likely {words_of(incident.causes[0].cause)}" if incident.causes else ""
-    level = level_of(incident, incident.after)
+    level, cause = level_of(incident.phase, incident.after), told_cause(incident)
+    figures = [f"{level}, {incident.ratio:.2f} times"] if level else []
+    figures += [f"most likely {cause}"] if cause else []
     return [
         el("b", headline(incident)),
         el("span", f"{stretch} · {where}", class_="quiet"),
-        el("span", f"{level}, {incident.ratio:.2f} times{cause}", class_="quiet"),
+        el("span", "; ".join(figures), class_="quiet") if figures else None,
     ]

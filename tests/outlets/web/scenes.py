@@ -3,7 +3,7 @@
 import random
 from dataclasses import replace
 
-from outlet_items import BAND, cycle, decode, incident, judgement, malformed, read, run_started
+from outlet_items import cycle, decode, incident, judgement, malformed, read, run_started
 
 from logwatch.model import Cause, Change, Conditions, Moment
 from logwatch.outlets.metrics import Metrics
@@ -194,4 +194,3 @@ SCENES = {
     "unbanded": unbanded,
     "hostile": hostile,
 }
-assert BAND

@@ -7,8 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 import scenes
-from outlet_items import incident
+from outlet_items import BAND, incident
 
+from logwatch.model import Cause, Moment
 from logwatch.outlets.web import live
 from logwatch.outlets.web.live import STATIC_FILES
 from logwatch.outlets.web.markup import Html, el, join, prose
@@ -87,8 +88,45 @@ def test_an_incident_of_tokens_is_not_told_in_milliseconds():
         ),
     )
     assert summarize(site.board.view(), 1).sentence == (
-        "Tokens per cycle are 1.31 since 2026-02-11 09:00:00, 0.68 times the 1.92 before."
+        "The draft's tokens are accepted less often than before, since 2026-02-11 09:00:00: 1.31 tokens a cycle, 0.68 times the 1.92 tokens a cycle before."
     )
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        pytest.param(
+            {"kind": "graph_lost", "phase": "cuda_graph", "before": 1.0, "after": 0.0, "ratio": 0.0},
+            "Target verify runs without CUDA graphs, since 2026-02-11 09:00:00; most likely CUDA graph off.",
+            id="graphs",
+        ),
+        pytest.param(
+            {
+                "kind": "slower_than_baseline",
+                "phase": "speculation",
+                "before": None,
+                "after": 60.4,
+                "ratio": 0.73,
+            },
+            "Speculative decoding is slower than decoding without it, since 2026-02-11 09:00:00: 60.4 tok/s; "
+            "most likely CUDA graph off.",
+            id="speed-up",
+        ),
+        pytest.param(
+            {"before": None, "causes": (Cause("unknown", "Ruled out: settings.", 0.0),), "onset": Moment(6)},
+            "Target verify takes 28.95 ms a cycle since line 6, above the band of 17.00 to 21.00 ms.",
+            id="no cause, no time, nothing before",
+        ),
+    ],
+)
+def test_every_kind_of_incident_has_its_sentence(serve, changed, sentence):
+    """What is watched besides phases is told in its own unit, or without a number that would say nothing."""
+    site = scenes.tuned()
+    scenes.feed(site, incident(**({"band": BAND} | changed)))
+    assert summarize(site.board.view(), 1).sentence == sentence
+    text = serve(site).get("/").text
+    assert "Runbook" in text
+    assert "60400.00" not in text
 
 
 class Elements(HTMLParser):
@@ -167,7 +205,8 @@ class Event:
 def read_event(answer):
     """The next event that carries data."""
     lines = []
-    while line := answer.readline().decode().rstrip("\n"):
+    while line := (answer.readline() or b"the stream has ended\n").decode().rstrip("\n"):
+        assert line != "the stream has ended"
         lines.append(line)
     return Event("\n".join(lines)) if any(line.startswith("data: ") for line in lines) else read_event(answer)
 
