@@ -96,7 +96,7 @@ def _names(rule: Rule) -> Iterator[Problem]:
                 rule,
                 key,
                 field.span,
-                f"Field `{field.name}` wants the type {slots[field.name].gives}, which `{kind.name}` does not give",
+                f"Field `{field.name}` wants the type {slots[field.name].gives}, `{kind.name}` gives another",
                 "try " + ", ".join(f"`{k.name}`" for k in KINDS.values() if fits(k.gives, slots[field.name])),
             )
         seen.add(field.name)

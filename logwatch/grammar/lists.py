@@ -38,7 +38,7 @@ class PairsReader:
         self._shapes_made = self._tries = 0
 
     def quick(self, text: str) -> dict[str, Value] | None:
-        """The fields of a whole line of a known shape, the head's too; None if there is none or it is not sane."""
+        """All fields of a line of a known shape, the head's too; None if it has none or one is not sane."""
         for index, (match_shape, wanted) in enumerate(self._shapes):
             match = match_shape(text)
             if match is not None:
