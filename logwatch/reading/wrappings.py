@@ -59,15 +59,16 @@ _RAY = re.compile(r"\(((?:[^()]|\([^()]{0,80}\)){0,200}?pid=\d+(?:, ip=[^\s)]{1,
 _RAY_WITHOUT_PARENTHESIS = re.compile(r"([A-Za-z]\w{0,80} pid=\d+(?:, ip=[^\s)]{1,80})?)\) ")
 _IN_BRACKETS = re.compile(
     rf"""
-      \[(\d{{1,6}}(?:,\d{{1,6}})?)\](?:<std(?:out|err)>:?)?\          # mpirun: [0], [1,0]<stdout>:
-    | \[gpu_id=\d+\]\                                               # SGLang up to 0.2.0
+      \[(\d{{1,6}}(?:,\d{{1,6}})?|(?:default|[Rr]ank)\d{{1,6}})\]     # mpirun: [0], [1,0]<stdout>:
+      (?:<std(?:out|err)>:?\ ?|:\ ?|\ )                           # torchrun: [default0]:, [rank4]:
+    | \[gpu_id=\d+\]\                                            # SGLang up to 0.2.0
     | \[{_LEVEL}\]\ +
-    | \[[Rr]ank\d+\]:\[[A-Z]\d{{3,4}}\ {_CLOCK}\ [^\]]{{0,120}}\]\   # [rank4]:[E304 12:54:52.12 file.cpp:6]
-    | \[\d{{1,3}}(?:;\d{{1,3}}){{0,5}}m\ ?                           # a colour whose escape was lost
+    | \[[A-Z]\d{{3,4}}\ {_CLOCK}\ [^\]]{{0,120}}\]\             # PyTorch: [E304 12:54:52.12 file.cpp:6]
+    | \[\d{{1,3}}(?:;\d{{1,3}}){{0,5}}m\ ?                        # a colour whose escape was lost
     """,
     re.VERBOSE,
 )
-_COMPOSE = re.compile(r"([A-Za-z0-9][\w.-]{0,100}) +\|(?: |$)")
+_COMPOSE = re.compile(r"([A-Za-z0-9][\w.@-]{0,100}) +\|(?: |$)")
 _GLOG = re.compile(rf"[IWEF]\d{{4}} {_CLOCK} [^\]]{{0,200}}\](?: |$)")
 _VLLM = re.compile(rf"{_LEVEL} \d\d-\d\d {_CLOCK} (?:\[[^\]]{{1,120}}\]|[\w./-]{{1,120}}:\d+\]) ")
 _SEVERITY = re.compile(rf"(?:DEFAULT|{_LEVEL}) +(?={_DATE}T)")

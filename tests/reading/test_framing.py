@@ -190,6 +190,12 @@ def short(frame: Frame) -> tuple[str, str | None, str | None]:
         pytest.param("I0815 07:19:24.745000 18465 run.py:793] " + PREFIX + MESSAGE, TIME, "TP0", id="glog"),
         pytest.param("[0] " + PREFIX + MESSAGE, TIME, "TP0", id="mpirun"),
         pytest.param("[1,0]<stdout>: " + PREFIX + MESSAGE, TIME, "TP0", id="mpirun tagged"),
+        pytest.param("[default0]:" + PREFIX + MESSAGE, TIME, "TP0", id="torchrun"),
+        pytest.param("[rank3]: " + PREFIX + MESSAGE, TIME, "TP0", id="torchrun, newer"),
+        pytest.param(
+            "[rank4]:[E304 12:54:52.122900428 ProcessGroupNCCL.cpp:616] " + MESSAGE, None, None, id="PyTorch"
+        ),
+        pytest.param("sglang.1.abc@node7    | " + PREFIX + MESSAGE, TIME, "TP0", id="docker service logs"),
         pytest.param("server.log:" + PREFIX + MESSAGE, TIME, "TP0", id="grep -H"),
         pytest.param("/var/log/a-b/server.log.1:12:" + PREFIX + MESSAGE, TIME, "TP0", id="grep -Hn"),
         pytest.param("server.log-12-" + PREFIX + MESSAGE, TIME, "TP0", id="grep -n with context"),
