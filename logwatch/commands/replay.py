@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -45,6 +45,13 @@ TURN_ON = "set EAGLE3_PROFILE=1 in the server's environment"
 @click.option("--until", metavar="TIME", help="Leave out what the log dates at or after this.")
 @format_option("table", "json", "markdown")
 @click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Where to work: on this machine, or spread over a Ray cluster.",
+)
+@click.option(
     "--html", "page", type=OUT, metavar="FILE", help="Write a picture report: one file, no network."
 )
 @click.option("--parquet", type=OUT, metavar="FILE", help="Write every sample as a row.")
@@ -62,6 +69,7 @@ def command(
     since: str | None,
     until: str | None,
     output: str,
+    engine: Literal["local", "ray"],
     page: Path | None,
     parquet: Path | None,
     openmetrics: Path | None,
@@ -84,7 +92,7 @@ def command(
     config = configured(load_config(config_path), bands, baseline)
     window = _window(since, until)
     outputs = Outputs(page=page, parquet=parquet, openmetrics=openmetrics)
-    summary = replay(Request(paths, config, window, outputs))
+    summary = replay(Request(paths, config, window, outputs, engine))
     show(summary, output)
     raise click.exceptions.Exit(status(summary, limited=window != (None, None)))
 
@@ -129,8 +137,8 @@ def no_samples(summary: Summary, *, limited: bool = False) -> Problem:
         return Problem(where, f"no samples found: nothing in it{damage}", "is it the right file?")
     seen = summary.seen
     if limited:
-        counts = sum(each.records for each in summary.inputs)
-        what = f"no samples found: none of its {counts:,} records lies between --since and --until{damage}"
+        records = sum(each.records for each in summary.inputs)
+        what = f"no samples found: none of its {records:,} records lies between --since and --until{damage}"
         return Problem(where, what, "a log without dates cannot be limited to a time")
     if not seen:
         lines = sum(each.lines for each in summary.inputs)

@@ -1,37 +1,32 @@
-"""Level 6: what `logwatch replay` does with its options: inputs through pipelines into sinks."""
+"""Level 6: what `logwatch replay` does with its options: streams to workers, parts to a summary and files."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+import shutil
+import sys
+import tempfile
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from logwatch.commands.replay_streams import Stream, streams_of
+from logwatch.commands.replay_worker import Job, Notices, Part, work
 from logwatch.errors import Problem, SourceError
-from logwatch.intake.archive import STANDARD_INPUT, expand, natural, open_archive
-from logwatch.intake.names import is_rotated_name, unpacked_name
-from logwatch.model import Level, Malformed, Notice, Record, seconds_of
+from logwatch.intake.archive import expand
 from logwatch.outlets.report.summary import Collector, Summary
-from logwatch.pipeline import Pipeline, Settings
+from logwatch.outlets.report.track import Tracker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from logwatch.config import Config
-    from logwatch.model import Item, Sink
-    from logwatch.outlets.report.as_openmetrics import OpenMetricsSink
-    from logwatch.outlets.report.as_parquet import ParquetSink
-    from logwatch.outlets.report.page import PageSink
 
-CHUNK = 1 << 20
-CONTEXT = frozenset({"server_args", "nccl_setting", "environment"})
-"""Records that say under what a run ran: they count whenever they were written."""
-
-NOTICES_SHOWN = 3
+SEVERAL = 32 << 20
+"""Streams of together fewer bytes are not worth starting processes for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +37,10 @@ class Outputs:
     parquet: Path | None = None
     openmetrics: Path | None = None
 
+    def wanted(self) -> list[Path]:
+        """Those that were asked for."""
+        return [path for path in (self.page, self.parquet, self.openmetrics) if path is not None]
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -50,240 +49,178 @@ class Request:
     Attributes:
         paths: As the user named them.
         window: Seconds since the epoch from which, and before which, records count; None: without bound.
+        engine: Where the work is done: on this machine, or on a Ray cluster.
     """
 
     paths: Sequence[str]
     config: Config
     window: tuple[float | None, float | None] = (None, None)
     outputs: Outputs = Outputs()
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """Files that are one stream: one file, or a rotated set with the oldest first."""
-
-    name: str
-    paths: tuple[str, ...]
+    engine: Literal["local", "ray"] = "local"
 
 
 def replay(request: Request) -> Summary:
     """Run every input through a pipeline of its own and sum up.
 
     Raises:
-        SourceError: An input does not exist, or the only one cannot be read.
+        SourceError: An input does not exist, the only one cannot be read, or an output cannot be written.
         GrammarError, BandError: The configuration cannot be used.
     """
     streams = streams_of(expand(request.paths))
-    settings = Settings.of_config(request.config)
+    outputs = request.outputs
+    if outputs.page:
+        _drawing()
+    with _scratch(outputs) as scratch:
+        jobs = [
+            Job(
+                stream=stream,
+                config=request.config,
+                window=request.window,
+                folder=_folder(scratch, number) if scratch else None,
+                page=outputs.page is not None,
+                parquet=outputs.parquet is not None,
+                openmetrics=outputs.openmetrics is not None,
+                lone=len(streams) == len(stream.paths) == 1,
+            )
+            for number, stream in enumerate(streams)
+        ]
+        with _progress(streams) as progress:
+            parts = _parts(jobs, request.engine, progress)
+        return _put_together(parts, jobs, request, scratch)
+
+
+def _parts(jobs: Sequence[Job], engine: str, progress: Callable[[int], None]) -> list[Part]:
+    if engine == "ray":
+        from logwatch.commands.replay_ray import work_on_ray
+
+        return work_on_ray(jobs)
+    size = sum(job.stream.size for job in jobs)
+    workers = min(len(jobs), len(os.sched_getaffinity(0)))
+    if workers > 1 and size > SEVERAL:
+        from logwatch.commands.replay_processes import work_in_processes
+
+        return work_in_processes(jobs, workers, progress)
+    return [work(job, progress) for job in jobs]
+
+
+def _put_together(
+    parts: Sequence[Part], jobs: Sequence[Job], request: Request, scratch: Path | None
+) -> Summary:
     baseline = request.config.speculation.baseline_tokens_per_second
-    collector = Collector(baseline)
-    notices = _Notices()
-    with _Files(request.outputs, baseline) as files:
-        for stream in streams:
-            files.started(stream.name)
-            _replay_stream(stream, settings, request, collector, [collector, *files.sinks], notices)
-        summary = collector.summary()
-        files.finish(summary)
-    notices.close()
+    collector, tracker, notices = Collector(baseline), Tracker(baseline), Notices()
+    for part in parts:
+        collector.merge(part.collector)
+        notices.add(part.notices)
+        if part.tracker:
+            tracker.merge(part.tracker)
+    _say(notices)
+    summary = collector.summary()
+    outputs = request.outputs
+    folders = [job.folder for job in jobs if job.folder is not None]
+    if outputs.page and summary.verdict != "no_data":
+        text = _drawing()(summary, tracker)
+        _whole(outputs.page, scratch, lambda path: path.write_text(text, encoding="utf-8"))
+    if outputs.parquet:
+        from logwatch.outlets.report.as_parquet import whole_parquet
+
+        _whole(outputs.parquet, scratch, lambda path: whole_parquet(folders, path))
+    if outputs.openmetrics:
+        from logwatch.outlets.report.as_openmetrics import whole_openmetrics
+
+        _whole(outputs.openmetrics, scratch, lambda path: whole_openmetrics(folders, path))
+        _left_out(outputs.openmetrics, parts)
     return summary
 
 
-def _replay_stream(
-    stream: Stream,
-    settings: Settings,
-    request: Request,
-    collector: Collector,
-    sinks: Sequence[Sink],
-    notify: Callable[[Notice], None],
-) -> None:
-    pipeline = Pipeline(settings, stream.name, stream.paths[0], notify, keep=window_of(request.window))
-
-    def hand_on(items: Iterable[Item]) -> None:
-        for item in items:
-            for sink in sinks:
-                sink.take(item)
-
-    for number, path in enumerate(stream.paths):
-        collector.opened(path)
-        if number:
-            hand_on(pipeline.finish_file())
-            pipeline.start_file(path)
-        try:
-            archive = open_archive(path)
-        except SourceError as error:
-            if len(stream.paths) == len(request.paths) == 1:
-                raise
-            collector.damaged(path, error.problems[0].what)
-            continue
-        with archive:
-            while data := archive.read(CHUNK):
-                hand_on(pipeline.feed_bytes(data))
-        if archive.damage:
-            collector.damaged(path, archive.damage)
-    hand_on(pipeline.finish())
-
-
-class _Files:
-    """The output files of one replay: made whole at the end, or not at all.
-
-    Raises:
-        SourceError: A file cannot be written, or a library for it is not installed.
-    """
-
-    def __init__(self, outputs: Outputs, baseline: float | None) -> None:
-        self.sinks: list[ParquetSink | OpenMetricsSink | PageSink] = []
-        self._openmetrics: OpenMetricsSink | None = None
-        self._page: PageSink | None = None
-        if outputs.page:
-            self._page = _page_sink(outputs.page, baseline)
-            self.sinks.append(self._page)
-        if outputs.parquet:
-            from logwatch.outlets.report.as_parquet import ParquetSink
-
-            self.sinks.append(ParquetSink(outputs.parquet))
-        if outputs.openmetrics:
-            from logwatch.outlets.report.as_openmetrics import OpenMetricsSink
-
-            self._openmetrics = OpenMetricsSink(outputs.openmetrics, baseline)
-            self.sinks.append(self._openmetrics)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            for sink in self.sinks:
-                sink.discard()
-
-    def started(self, stream: str) -> None:
-        """The items that follow are of this stream."""
-        if self._openmetrics:
-            self._openmetrics.started(stream)
-
-    def finish(self, summary: Summary) -> None:
-        """Write what was collected, and say what could not be."""
-        for sink in self.sinks:
-            sink.close()
-        if self._page and summary.verdict != "no_data":
-            self._page.write(summary)
-        metrics = self._openmetrics
-        if metrics and metrics.undated:
-            click.echo(
-                f"logwatch: {metrics.path}: {metrics.undated:,} samples without a time left out", err=True
-            )
-        if metrics and metrics.late:
-            click.echo(
-                f"logwatch: {metrics.path}: {metrics.late:,} samples left out: the clock went back", err=True
-            )
-
-
-def _page_sink(path: Path, baseline: float | None) -> PageSink:
+def _drawing() -> Callable[[Summary, Tracker], str]:
     try:
-        from logwatch.outlets.report.page import PageSink
+        from logwatch.outlets.report.page import page
     except ImportError as error:
         what = f"needs a library that is not installed: {error.name}"
         raise SourceError(Problem("--html", what, "pip install 'sglang-logwatch[report]'")) from None
-    return PageSink(path, baseline)
+    return page
 
 
-def window_of(window: tuple[float | None, float | None]) -> Callable[[Record | Malformed], bool] | None:
-    """Whether a record lies in the window; one without a time is as old as the one before it."""
-    since, until = window
-    if since is None and until is None:
-        return None
-    last: float | None = None
+@contextmanager
+def _scratch(outputs: Outputs) -> Iterator[Path | None]:
+    """A folder for parts beside the outputs, gone at the end whatever happens; None where there are none.
 
-    def keep(record: Record | Malformed) -> bool:
-        nonlocal last
-        now = seconds_of(record.time)
-        if now is not None:
-            last = now
-        if record.kind in CONTEXT:
-            return True
-        return last is not None and (since is None or last >= since) and (until is None or last < until)
-
-    return keep
-
-
-def streams_of(paths: Sequence[str]) -> list[Stream]:
-    """One stream a file; rotated copies join the file that they are copies of, where that is given too.
-
-    Names are the files' own, without a compression's ending; where two would be equal, with as many folders
-    before them as tell them apart.
-
-    >>> for stream in streams_of(["a.log", "a.log.1", "a.log.2.gz", "b.log.zst"]):
-    ...     print(stream.name, *stream.paths)
-    a.log a.log.2.gz a.log.1 a.log
-    b.log b.log.zst
+    Whether every output can be written is known here, before hours of reading.
     """
-    sets: dict[str, list[str]] = {}
-    bases = _bases(paths)
-    for path in paths:
-        sets.setdefault(bases.get(path, path), []).append(path)
-    ordered = [(base, sorted(members, key=lambda path: _age(path, base))) for base, members in sets.items()]
-    names = stream_names([base for base, _ in ordered])
-    return [Stream(name, tuple(members)) for name, (_, members) in zip(names, ordered, strict=True)]
+    with ExitStack() as stack:
+        made = None
+        for path in outputs.wanted():
+            try:
+                made = Path(tempfile.mkdtemp(prefix=".logwatch-replay-", dir=path.parent))
+            except OSError as error:
+                what = f"cannot be written: {error.strerror}"
+                raise SourceError(Problem(str(path), what, "check the directory")) from None
+            stack.callback(shutil.rmtree, made, ignore_errors=True)
+        yield made
 
 
-def _bases(paths: Sequence[str]) -> dict[str, str]:
-    """By rotated copy the file that it is a copy of."""
-    known: dict[str, str] = {}  # what a copy's path begins with
-    local = [path for path in paths if path != STANDARD_INPUT and "://" not in path]
-    for path in local:
-        known[path] = known[path.rpartition(".")[0]] = path
-    found: dict[str, str] = {}
-    for path in local:
-        folder, name = os.path.split(path)
-        for end in range(len(path) - 1, len(folder), -1):
-            base = known.get(path[:end])
-            if base is not None and is_rotated_name(name, base[len(path) - len(name) :]):
-                found[path] = base
-                break
-    return found
+def _folder(scratch: Path, number: int) -> Path:
+    folder = scratch / f"{number:06}"
+    folder.mkdir()
+    return folder
 
 
-def _age(path: str, base: str) -> tuple[bool, bool, list[tuple[int, str]]]:
-    """Sort key, oldest first: dates rise, rotation numbers fall, the live file is last."""
-    added = unpacked_name(path)[len(unpacked_name(base)) :]
-    number = re.fullmatch(r"\.(\d{1,4})", added)
-    key = [(-int(number[1]), "")] if number else natural(unpacked_name(path))
-    return path == base, number is not None, key
+def _whole(path: Path, scratch: Path | None, write: Callable[[Path], object]) -> None:
+    """Write a file so that it appears whole or not at all."""
+    assert scratch is not None
+    made = scratch / "whole"
+    try:
+        write(made)
+        shutil.move(made, path)
+    except OSError as error:
+        raise SourceError(
+            Problem(str(path), f"cannot be written: {error.strerror}", "check the disk")
+        ) from None
 
 
-def stream_names(paths: Sequence[str]) -> list[str]:
-    """A name for each path, see `streams_of`.
-
-    >>> stream_names(["-", "pod1/0.log", "pod2/0.log", "x/server.log.gz"])
-    ['stdin', 'pod1/0.log', 'pod2/0.log', 'server.log']
-    """
-    parts = [["stdin"] if path == STANDARD_INPUT else unpacked_name(path).split("/") for path in paths]
-    names = [part[-1] for part in parts]
-    depth = 1
-    while len(set(names)) < len(names) and depth < max(map(len, parts)):
-        depth += 1
-        twice = {name for name, count in Counter(names).items() if count > 1}
-        names = [
-            "/".join(part[-depth:]) if name in twice else name
-            for name, part in zip(names, parts, strict=True)
-        ]
-    return names
+def _left_out(path: Path, parts: Sequence[Part]) -> None:
+    undated, late = sum(part.undated for part in parts), sum(part.late for part in parts)
+    if undated:
+        click.echo(f"logwatch: {path}: {undated:,} samples without a time left out", err=True)
+    if late:
+        click.echo(
+            f"logwatch: {path}: {late:,} samples left out, because the log's clock went back", err=True
+        )
 
 
-@dataclass
-class _Notices:
-    """What happens beside the data, on standard error: the first few of each kind, then how many more."""
+def _say(notices: Notices) -> None:
+    for text in notices.shown:
+        click.echo(f"logwatch: {text}", err=True)
+    shown = len(notices.shown)
+    more = sum(notices.counts.values()) - shown
+    if shown and more > 0:
+        click.echo(f"logwatch: {more:,} more of the like", err=True)
 
-    counts: Counter[str] = field(default_factory=Counter)
 
-    def __call__(self, notice: Notice) -> None:
-        self.counts[notice.kind] += 1
-        if self.counts[notice.kind] <= NOTICES_SHOWN and notice.level is not Level.INFO:
-            where = f"{notice.path}: " if notice.path else ""
-            click.echo(f"logwatch: {where}{notice.message}", err=True)
+@contextmanager
+def _progress(streams: Sequence[Stream]) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error, where that is a terminal: bytes, rate, time left."""
+    total = sum(stream.size for stream in streams)
+    if not sys.stderr.isatty() or total < SEVERAL // 4:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
-    def close(self) -> None:
-        """Say how many were not shown."""
-        for kind, count in self.counts.items():
-            if count > NOTICES_SHOWN:
-                more = count - NOTICES_SHOWN
-                click.echo(f"logwatch: {kind.replace('_', ' ')}: {more:,} more", err=True)
+    columns = (
+        TextColumn("replay"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("replay", total=total)
+        yield lambda more: bar.advance(task, more)

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from rich.text import Text
 
 from logwatch.commands.replay import command, configured
-from logwatch.commands.replaying import stream_names, streams_of
+from logwatch.commands.replay_streams import stream_names, streams_of
 from logwatch.config import Config
 from logwatch.errors import LogwatchError
 from logwatch.outlets.report import strips

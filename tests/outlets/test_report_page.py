@@ -12,9 +12,9 @@ import pytest
 from outlet_items import cycle, incident, judgement, malformed, read, run_started
 
 from logwatch.model import Change, Moment
-from logwatch.outlets.report.page import PageSink, page
+from logwatch.outlets.report.page import page
 from logwatch.outlets.report.summary import Collector
-from logwatch.outlets.report.track import BINS, Span, Track
+from logwatch.outlets.report.track import BINS, Span, Track, Tracker
 
 QUIET = ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--disable-default-apps", "--disable-extensions"]  # fmt: skip
@@ -36,7 +36,7 @@ def browse(path, tmp_path, *options):
 
 def replayed(tmp_path, *, evil=""):
     """A page of a healthy hour, a regression, and its end, with all that a page can show."""
-    sink, collector = PageSink(tmp_path / "r.html", 82.2), Collector(82.2)
+    sink, collector = Tracker(82.2), Collector(82.2)
     items = [run_started(tp_size="8", model=f"/m{evil}", num_steps="2")]
     for minute in range(60):
         of = cycle(
@@ -51,8 +51,9 @@ def replayed(tmp_path, *, evil=""):
         sink.take(item)
         collector.take(item)
     sink.close()
-    sink.write(collector.summary())
-    return sink.path
+    path = tmp_path / "r.html"
+    path.write_text(page(collector.summary(), sink))
+    return path
 
 
 def test_chromium_fetches_nothing_and_shows_everything(tmp_path):
@@ -115,9 +116,9 @@ def test_text_from_a_log_is_only_text(tmp_path):
     assert "&lt;script&gt;" in text
 
 
-def test_a_log_without_times_is_drawn_over_lines(tmp_path):
+def test_a_log_without_times_is_drawn_over_lines():
     """`grep` output has no time; the axis is the line number, and the page says so."""
-    sink, collector = PageSink(tmp_path / "r.html"), Collector()
+    sink, collector = Tracker(), Collector()
     for line in range(5):
         of = cycle(line=line + 1, time=None)
         for item in (of, judgement(of)):
@@ -129,13 +130,13 @@ def test_a_log_without_times_is_drawn_over_lines(tmp_path):
     assert ">line</text>" in text
 
 
-def test_resolved_incidents_are_told_apart(tmp_path):
+def test_resolved_incidents_are_told_apart():
     """What is over is drawn to its end and marked as over."""
     collector = Collector()
     of = cycle()
     for item in (of, judgement(of), incident(), incident(Change.RESOLVED)):
         collector.take(item)
-    sink = PageSink(tmp_path / "r.html")
+    sink = Tracker()
     assert 'class="card incident over"' in page(collector.summary(), sink)
 
 

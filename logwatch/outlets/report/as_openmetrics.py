@@ -9,16 +9,16 @@ clock went back, what lies before the newest sample is left out and counted.
 from __future__ import annotations
 
 import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from logwatch.errors import Problem, SourceError
 from logwatch.judging.economics import economics_of
 from logwatch.model import Change, Incident, Record
 from logwatch.outlets.report.samples import Sample, Samples, utc_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from logwatch.model import Item
 
 STEP_S = 0.001
@@ -50,41 +50,30 @@ FAMILIES = {
 Key = tuple[str, str]  # family, labels
 
 
-class OpenMetricsSink:
-    """Sink that writes samples to `path`, in constant memory; the file appears whole, at `close`.
+class OpenMetricsParts:
+    """Sink that writes the families of one stream into files of `folder`; `whole_openmetrics` makes one file.
 
     Args:
+        folder: Of this stream alone.
+        stream: Its name; records do not say it.
         baseline_tokens_per_second: Throughput without speculation, or None.
 
     Attributes:
         undated: Samples left out because the log does not date them.
         late: Samples left out because the log's clock went back.
-
-    Raises:
-        SourceError: The file's directory cannot be written.
     """
 
-    def __init__(self, path: Path, baseline_tokens_per_second: float | None = None) -> None:
-        self.path = path
+    def __init__(self, folder: Path, stream: str, baseline_tokens_per_second: float | None = None) -> None:
         self.baseline = baseline_tokens_per_second
         self.undated = 0
         self.late = 0
+        self._folder = folder
+        self._stream = stream
         self._samples = Samples()
         self._files: dict[str, TextIO] = {}
         self._last: dict[Key, float] = {}
         self._sums: dict[Key, float] = {}
-        self._open: dict[tuple[str, str], set[str]] = {}
-        self._stream = ""
-        try:
-            self._folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        except OSError as error:
-            raise SourceError(
-                Problem(str(path), f"cannot be written: {error.strerror}", "check the directory")
-            ) from None
-
-    def started(self, stream: str) -> None:
-        """Records name no stream: the ones that follow are of this one."""
-        self._stream = stream
+        self._open: dict[Key, set[str]] = {}
 
     def take(self, item: Item) -> None:
         """Take one item."""
@@ -97,26 +86,11 @@ class OpenMetricsSink:
             self._incident(item)
 
     def close(self) -> None:
-        """Put the families one after the other, which the format demands."""
+        """Write down what is left."""
         for sample in self._samples.flush():
             self._sample(sample)
-        whole = self._folder / "whole"
-        with whole.open("wb") as out:
-            for family, (kind, words) in FAMILIES.items():
-                if family in self._files:
-                    self._files[family].close()
-                    out.write(f"# TYPE {family} {kind}\n# HELP {family} {words}\n".encode())
-                    with (self._folder / family).open("rb") as lines:
-                        shutil.copyfileobj(lines, out)
-            out.write(b"# EOF\n")
-        whole.replace(self.path)
-        shutil.rmtree(self._folder)
-
-    def discard(self) -> None:
-        """Leave nothing behind: the replay failed."""
         for file in self._files.values():
             file.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _sample(self, sample: Sample) -> None:
         cycle = sample.cycle
@@ -189,10 +163,23 @@ class OpenMetricsSink:
         self._last[key] = now
         file = self._files.get(family)
         if file is None:
-            file = self._files[family] = (self._folder / family).open("w", encoding="utf-8")
+            file = self._files[family] = (self._folder / f"{family}.om").open("w", encoding="utf-8")
         name = f"{family}_total" if FAMILIES[family][0] == "counter" else family
         file.write(f"{name}{labels} {value!r} {now:.3f}\n")
         return True
+
+
+def whole_openmetrics(folders: Sequence[Path], path: Path) -> None:
+    """Put the families of several streams one after the other, which the format demands."""
+    with path.open("wb") as out:
+        for family, (kind, words) in FAMILIES.items():
+            parts = [part for folder in folders if (part := folder / f"{family}.om").is_file()]
+            if parts:
+                out.write(f"# TYPE {family} {kind}\n# HELP {family} {words}\n".encode())
+            for part in parts:
+                with part.open("rb") as lines:
+                    shutil.copyfileobj(lines, out)
+        out.write(b"# EOF\n")
 
 
 def _labels(**labels: str) -> str:

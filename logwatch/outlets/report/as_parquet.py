@@ -17,17 +17,16 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from logwatch.errors import Problem, SourceError
 from logwatch.outlets.report.samples import Sample, Samples, utc_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from logwatch.model import Item
 
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -59,24 +58,14 @@ ROWS = 50_000
 """Rows held in memory before they are written down."""
 
 
-class ParquetSink:
-    """Sink that writes samples to `path`, in constant memory; the file appears whole, at `close`.
+class ParquetParts:
+    """Sink that writes samples into files of `folder`, in constant memory; see `whole_parquet`."""
 
-    Raises:
-        SourceError: The file's directory cannot be written.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._samples = Samples()
         self._rows: list[tuple[object, ...]] = []
         self._parts = 0
-        try:
-            self._folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        except OSError as error:
-            raise SourceError(
-                Problem(str(path), f"cannot be written: {error.strerror}", "check the directory")
-            ) from None
 
     def take(self, item: Item) -> None:
         """Take one item."""
@@ -84,19 +73,10 @@ class ParquetSink:
             self._sample(sample)
 
     def close(self) -> None:
-        """Put the parts together."""
+        """Write down what is left."""
         for sample in self._samples.flush():
             self._sample(sample)
         self._write()
-        whole = self._folder / "whole"
-        parts = pl.scan_parquet(sorted(self._folder.glob("*.parquet")))
-        parts.sink_parquet(whole, metadata={"schema": "logwatch.samples/1"}, compression="zstd")
-        whole.replace(self.path)
-        shutil.rmtree(self._folder)
-
-    def discard(self) -> None:
-        """Leave nothing behind: the replay failed."""
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _sample(self, sample: Sample) -> None:
         cycle, conditions = sample.cycle, sample.cycle.conditions
@@ -135,10 +115,17 @@ class ParquetSink:
             self._write()
 
     def _write(self) -> None:
-        if self._rows or not self._parts:
+        if self._rows:
             raw = {**SCHEMA, "time": pl.Int64}
             frame = pl.DataFrame(self._rows, schema=raw, orient="row")
             frame = frame.with_columns(pl.col("time").cast(pl.Datetime("ms")).dt.replace_time_zone("UTC"))
             frame.write_parquet(self._folder / f"{self._parts:08}.parquet")
             self._parts += 1
             self._rows.clear()
+
+
+def whole_parquet(folders: Sequence[Path], path: Path) -> None:
+    """Put the parts of several streams into one file, in the streams' order."""
+    parts = [part for folder in folders for part in sorted(folder.glob("*.parquet"))]
+    frames = [pl.scan_parquet(part) for part in parts] or [pl.LazyFrame(schema=SCHEMA)]
+    pl.concat(frames).sink_parquet(path, metadata={"schema": "logwatch.samples/1"}, compression="zstd")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logwatch import __version__
-from logwatch.errors import Problem, SourceError
 from logwatch.outlets.report.charts import phase_chart, scene, series_chart, stack_chart
 from logwatch.outlets.report.strips import course
 from logwatch.outlets.report.track import Track, Tracker, main_phase
@@ -38,29 +37,6 @@ MAX_STREAMS = 12
 MAX_ROWS = 60
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
-
-
-class PageSink(Tracker):
-    """Sink that draws the replay; `write` makes the file once the summary is known."""
-
-    def __init__(self, path: Path, baseline_tokens_per_second: float | None = None) -> None:
-        super().__init__(baseline_tokens_per_second)
-        self.path = path
-        if not path.parent.is_dir():
-            raise SourceError(
-                Problem(str(path), "cannot be written: no such directory", "check the directory")
-            )
-
-    def discard(self) -> None:
-        """Leave nothing behind: the replay failed."""
-
-    def write(self, summary: Summary) -> None:
-        """Make the file."""
-        text = page(summary, self)
-        try:
-            self.path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise SourceError(Problem(str(self.path), f"cannot be written: {error.strerror}")) from None
 
 
 def page(summary: Summary, tracker: Tracker) -> str:

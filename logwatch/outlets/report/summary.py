@@ -38,6 +38,7 @@ MAX_PHASES = 64
 MAX_RUNS = 4096
 _NUMBER = re.compile(r"[0-9]+$")
 MOST_STRAY = 32
+MAX_MALFORMED = 10
 MAX_INCIDENTS = 1000
 
 
@@ -195,11 +196,26 @@ class Collector:
             self._incident(item)
         elif isinstance(item, RunStarted):
             self._started(item)
-        elif len(self._malformed) < 10:
+        elif len(self._malformed) < MAX_MALFORMED:
             self._malformed.append(item)
 
     def close(self) -> None:
         """Nothing is held open."""
+
+    def merge(self, other: Collector) -> None:
+        """Take over what another collector has of other streams."""
+        self._inputs.update(other._inputs)
+        self._starts.update(other._starts)
+        self._ranks.update(other._ranks)
+        self._done += other._done
+        for key, incident in other._incidents.items():
+            if len(self._incidents) < MAX_INCIDENTS:
+                self._incidents[key] = incident
+            else:
+                self._more_incidents += 1
+        self._more_incidents += other._more_incidents
+        self._seen += other._seen
+        self._malformed = (self._malformed + other._malformed)[:MAX_MALFORMED]
 
     def seen(self, kind: str, count: int) -> None:
         """Count records of a kind that came without an object each."""

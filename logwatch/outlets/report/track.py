@@ -137,6 +137,14 @@ class Tracker:
         for sample in self._samples.flush():
             self._sample(sample)
 
+    def merge(self, other: Tracker) -> None:
+        """Take over what another tracker followed: other streams."""
+        for key, track in other.tracks.items():
+            if len(self.tracks) < MAX_RANKS:
+                self.tracks[key] = track
+        self.starts.update(other.starts)
+        self.malformed.update(other.malformed)
+
     def _malformed(self, stream: str) -> None:
         moments = self.malformed.setdefault(stream, [])
         moments += [Moment(bad.place.line, bad.time) for bad in self._held][: MAX_MALFORMED - len(moments)]

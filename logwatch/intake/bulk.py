@@ -1,0 +1,229 @@
+"""Level 3: whole chunks of a log to records, without a Python object per line.
+
+A chunk is cut into lines by polars, lines without any grammar's anchor are never looked at again, and what is
+left is read as columns by `grammar.rust`. The two framings that nearly all lines of a server's own log have
+(SGLang's prefix, or a leading blank and nothing else) are done as columns too. Every line about which the
+column form is not sure goes through the streaming stages one by one; a chunk in which lines may depend on
+each other (parts of container logs, holes of NULs, lines of megabytes) is refused: the caller feeds it to the
+streaming pipeline. So the records are those of the streaming form, whatever the bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from logwatch.grammar.rust import BulkReader
+from logwatch.grammar.streaming import Failed, Parsed, Reader
+from logwatch.model import Line, Malformed, Place, Record
+from logwatch.reading.framing import Framing
+from logwatch.reading.lines import MAX_BYTES
+from logwatch.reading.records import Records
+from logwatch.reading.wrappings import rank_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from logwatch.grammar.ast import Grammar
+    from logwatch.model import Value
+
+# What may make a message out of a line in which no anchor stands as it is: colours, and JSON's escapes.
+HIDING = ("\x1b", '"log"', '"MESSAGE"', '"message"', '"msg"')
+# What makes lines depend on each other: parts of container logs.
+_PARTS = (b" stdout P", b" stderr P")
+_DOCKER_CUT = 16_384
+
+# `framing.Framing`'s own quick way, in the common form: `[2026-02-11 08:15:02.123 DP1 TP0] message`.
+PREFIX = (
+    r"^\[([0-9]{4}-[0-9]{2}-[0-9]{2}) ([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)"
+    r"((?: [A-Z][A-Z_]{0,20}[0-9]{1,6}){0,6})\] ((?:[^\[({<]|\[EAGLE3)[^\n]*)$"
+)
+
+
+@dataclass(slots=True)
+class Chunk:
+    """What a chunk holds.
+
+    Attributes:
+        records: In the order of the log.
+        lines: Lines in the chunk.
+    """
+
+    records: list[Record | Malformed]
+    lines: int
+
+
+class Bulk:
+    """Reads chunks; keeps what the grammars learn from one chunk for the next.
+
+    Args:
+        grammars: The grammars, in the order in which they are tried.
+    """
+
+    def __init__(self, grammars: Iterable[Grammar]) -> None:
+        grammars = tuple(grammars)
+        self._bulk = BulkReader(grammars)
+        self._framing = Framing()
+        self._single = Records(Reader(grammars))
+        anchors = {rule.anchor for grammar in grammars for rule in grammar.rules}
+        self._wanted = "|".join(re.escape(text) for text in sorted(anchors | set(HIDING)))
+
+    def read(self, data: bytes, path: str, line: int, offset: int) -> Chunk | None:
+        """Records of a chunk that begins at a line's start and ends with a line end; None if it is refused.
+
+        Args:
+            data: The chunk; not a file's first line, which may begin with a byte order mark.
+            path: What the records' places say.
+            line: Number of the chunk's first line.
+            offset: Of its first byte.
+        """
+        if b"\0" in data or any(part in data for part in _PARTS):
+            return None
+        text = data if data.isascii() else _repaired(data)
+        lines = pl.read_lines(io.BytesIO(text), row_index_name="row")
+        sizes = lines["line"].str.len_bytes()
+        longest = int(sizes.to_numpy().max(initial=0))
+        if longest >= MAX_BYTES // 2 or (longest >= _DOCKER_CUT and b'"log"' in data):
+            return None
+        wanted = lines.filter(pl.col("line").str.contains(self._wanted))
+        if wanted.is_empty():
+            return Chunk([], lines.height)
+        if text is data and b"\r" not in data:
+            ends = sizes.to_numpy().astype(np.int64).cumsum() + np.arange(1, lines.height + 1)
+        else:
+            ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 0x0A) + 1
+        rows = wanted["row"].to_numpy().astype(np.int64)
+        starts = np.where(rows > 0, ends[rows - 1], 0)
+        records = _Reading(self, data, path, line, offset, starts, ends[rows]).read(
+            wanted, repaired=text is not data
+        )
+        return Chunk(records, lines.height)
+
+
+def _repaired(data: bytes) -> bytes:
+    """The same lines as valid UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace").encode()
+    return data
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One chunk being read.
+
+    Attributes:
+        starts, ends: By wanted line, its first byte and the one behind its line end.
+    """
+
+    bulk: Bulk
+    data: bytes
+    path: str
+    line: int
+    offset: int
+    starts: np.ndarray[tuple[int], np.dtype[np.int64]]
+    ends: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+    def read(self, wanted: pl.DataFrame, *, repaired: bool) -> list[Record | Malformed]:
+        """Records of the wanted lines (`row`, `line`)."""
+        framed = _framed(wanted, repaired=repaired)
+        found: list[tuple[int, Record | Malformed]] = []
+        sure = framed.filter(pl.col("text").is_not_null())
+        result = self.bulk._bulk.read(sure["text"])  # noqa: SLF001 - one class in two
+        at: list[int] = sure["at"].to_list()
+        times, ranks, columns = _iso(sure), _ranks(sure), sure["column"].to_list()
+        offsets = (self.starts + self.offset).tolist()
+        numbers = (wanted["row"].to_numpy().astype(np.int64) + self.line).tolist()
+        path = self.path
+        for table in result.tables:
+            kind = table.kind
+            for sub, fields in zip(
+                table.frame["row"].to_list(), _fields(table.frame.drop("row")), strict=True
+            ):
+                row = at[sub]
+                place = Place(path, offsets[row], numbers[row])
+                found.append((row, Record(place, kind, fields, times[sub], ranks[sub])))
+        for sub, outcome in result.singles:
+            row = at[sub]
+            place = Place(path, offsets[row], numbers[row])
+            found.append((row, _outcome(outcome, place, columns[sub], times[sub], ranks[sub])))
+        for row in framed.filter(pl.col("text").is_null())["at"].to_list():
+            place = Place(path, offsets[row], numbers[row])
+            found.extend((row, record) for record in self._one_by_one(row, place))
+        found.sort(key=itemgetter(0))
+        return [record for _, record in found]
+
+    def _one_by_one(self, at: int, place: Place) -> Iterator[Record | Malformed]:
+        """A line through the streaming stages, as `reading.lines` would cut it."""
+        offset = place.offset
+        for part in self.data[self.starts[at] : self.ends[at] - 1].split(b"\r"):
+            if part:
+                whole = Line(Place(self.path, offset, place.line), part.decode("utf-8", "replace"))
+                for frame in self.bulk._framing.feed(whole):  # noqa: SLF001 - one class in two
+                    yield from self.bulk._single.feed(frame)  # noqa: SLF001 - one class in two
+            offset += len(part) + 1
+
+
+def _framed(wanted: pl.DataFrame, *, repaired: bool) -> pl.DataFrame:
+    """Text, column, date, clock and tags of each line; the text is null where its framing is not sure."""
+    line = pl.col("line")
+    strange = line.str.contains("\x1b|\r" + ("|\ufffd" if repaired else ""))
+    groups = line.str.extract_groups(PREFIX)
+    prefixed = groups.struct[3]
+    head = line.str.len_bytes() - prefixed.str.len_bytes()
+    # Behind a second bracket the framing looks for progress bars too.
+    parted = (
+        line.str.contains("%|", literal=True)
+        | prefixed.str.contains("[20", literal=True)
+        | (prefixed.str.starts_with("[") & line.str.contains("it/s|s/it"))
+    )
+    bare = line.str.starts_with(" ") & ~line.str.contains(r"%\||it/s|s/it|\] ")
+    return wanted.select(
+        pl.int_range(pl.len()).alias("at"),
+        text=pl.when(strange)
+        .then(None)
+        .when(prefixed.is_not_null() & ~parted)
+        .then(prefixed)
+        .when(bare)
+        .then(line),
+        column=pl.when(prefixed.is_not_null()).then(head + 1).otherwise(1),
+        date=groups.struct[0],
+        clock=groups.struct[1],
+        tags=groups.struct[2],
+    )
+
+
+def _iso(framed: pl.DataFrame) -> list[str | None]:
+    """Times as `wrappings.iso` writes them."""
+    return framed.select(pl.concat_str("date", pl.lit("T"), "clock")).to_series().to_list()
+
+
+def _ranks(framed: pl.DataFrame) -> list[str | None]:
+    known = {tags: rank_of(tags) if tags else None for tags in framed["tags"].unique().to_list()}
+    return [known[tags] for tags in framed["tags"].to_list()]
+
+
+def _fields(frame: pl.DataFrame) -> Iterable[dict[str, Value]]:
+    """A dict a row, without what is absent."""
+    names = frame.columns
+    full = not any(frame[name].null_count() for name in names)
+    for values in frame.iter_rows():
+        pairs = zip(names, values, strict=True)
+        yield dict(pairs) if full else {name: value for name, value in pairs if value is not None}
+
+
+def _outcome(
+    found: Parsed | Failed, place: Place, column: int, time: str | None, rank: str | None
+) -> Record | Malformed:
+    if isinstance(found, Failed):
+        return Malformed(
+            place, found.kind, column + found.column - 1, found.expected, found.found, time, rank
+        )
+    return Record(place, found.kind, found.fields, time, rank)
