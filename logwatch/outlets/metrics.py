@@ -1,7 +1,8 @@
 """Level 3: Prometheus collector: a sink fed on the pipeline's thread, read by scrapes in other threads.
 
 One lock makes a scrape a consistent picture (a histogram's `_count` is its `+Inf` bucket). All that rises
-lies in `Metrics.memory`, which the state file keeps, so that counters go on after a restart.
+lies in `Metrics.memory`, which the state file keeps, so that counters go on after a restart. A scrape of the
+daemon shows what was last committed: a count that a kill takes back was never seen.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from logwatch.judging.bands import DEFAULT_BAND, Band
 from logwatch.model import Item, Notice
 from logwatch.outlets.metrics_books import Books
 from logwatch.outlets.metrics_families import Facts, Writer, empty_families
-from logwatch.outlets.metrics_memory import MetricsMemory, StreamMemory
+from logwatch.outlets.metrics_memory import MetricsMemory, StreamMemory, label
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -37,6 +38,7 @@ class Metrics:
         bands: What judges phases; their edges are shown from the start.
         baseline_tokens_per_second: Throughput without speculation, or None.
         ttl_s: How long a vanished stream is still shown.
+        committed: Whether a scrape shows the counts of the last commit (`observe_commit`), or those of now.
         clock: Unix time, seconds.
     """
 
@@ -45,16 +47,21 @@ class Metrics:
         bands: Sequence[Band] = (DEFAULT_BAND,),
         baseline_tokens_per_second: float | None = None,
         ttl_s: float = 3600.0,
+        *,
+        committed: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.ttl_s = ttl_s
         self._clock = clock
         self._lock = threading.Lock()
         self._books = Books(bands, baseline_tokens_per_second, clock)
+        self._committed = self._books.memory.copy() if committed else None
         self._facts = Facts(
             build={"version": __version__, "python": platform.python_version()},
             open_files=0,
             alerts_pending=0,
+            state_commits=0,
+            state_commit_errors=0,
             reload_successful=True,
             reload_s=clock(),
         )
@@ -68,6 +75,7 @@ class Metrics:
     def memory(self, memory: MetricsMemory) -> None:
         with self._lock:
             self._books.restore(memory)
+            self._show()
 
     # What the pipeline gives.
 
@@ -92,12 +100,19 @@ class Metrics:
             self._books.stream(stream).seen_s = self._clock()
             if path is not None:
                 self._books.learn(path, stream)
+            if self._committed is not None:
+                self._committed.streams.setdefault(label(stream), StreamMemory())
 
     def observe_source(self, stream: str, lag_bytes: int, lag_s: float) -> None:
         """What following knows of a source that is alive: how far reading is behind its writer."""
         with self._lock:
-            each = self._books.stream(stream)
-            each.lag_bytes, each.lag_s, each.seen_s = max(0, lag_bytes), max(0.0, lag_s), self._clock()
+            for each in (self._books.stream(stream), self._shown.streams.get(label(stream))):
+                if each is not None:
+                    each.lag_bytes, each.lag_s, each.seen_s = (
+                        max(0, lag_bytes),
+                        max(0.0, lag_s),
+                        self._clock(),
+                    )
 
     def observe_files(self, open_files: int) -> None:
         """How many followed files are held open."""
@@ -105,15 +120,19 @@ class Metrics:
             self._facts = replace(self._facts, open_files=open_files)
 
     def observe_commit(self, *, failed: bool = False) -> None:
-        """One commit of the state file."""
+        """One commit of the state file. If it succeeded, what was counted up to now may be shown."""
         with self._lock:
-            self.memory.state_commits += 1
-            self.memory.state_commit_errors += failed
+            commits, errors = self._facts.state_commits + 1, self._facts.state_commit_errors + failed
+            self._facts = replace(self._facts, state_commits=commits, state_commit_errors=errors)
+            if not failed:
+                self._show()
 
     def add_receiver(self, receiver: str) -> None:
         """Make an alert receiver known: its series exist with 0 from now on."""
         with self._lock:
             self._books.alerts(receiver)
+            if self._committed is not None:
+                self._committed.alerts.setdefault(label(receiver), {"delivered": 0, "failed": 0})
 
     def observe_alert(self, receiver: str, outcome: str) -> None:
         """One attempt to deliver to a receiver; outcomes are `delivered` and `failed`."""
@@ -136,6 +155,7 @@ class Metrics:
         """Judge by other bands and another baseline from now on; counters go on."""
         with self._lock:
             self._books.configure(bands, baseline_tokens_per_second)
+            self._shown.judge_by(self.memory.bands)
 
     def expire(self) -> list[str]:
         """Forget streams of which nothing was heard for `ttl_s`, and give their names.
@@ -150,6 +170,8 @@ class Metrics:
                 if now - stream.seen_s > self.ttl_s:
                     gone.append(name)
             self._books.forget(set(gone))
+            for name in gone:
+                self._shown.streams.pop(name, None)
             return gone
 
     # Scrapes and pages.
@@ -173,7 +195,15 @@ class Metrics:
     def collect(self) -> Iterable[Metric]:
         """All families with their samples, of one instant."""
         with self._lock:
-            return list(Writer().write(self.memory, self._facts))
+            return list(Writer().write(self._shown, self._facts))
+
+    @property
+    def _shown(self) -> MetricsMemory:
+        return self.memory if self._committed is None else self._committed
+
+    def _show(self) -> None:
+        if self._committed is not None:
+            self._committed = self.memory.copy()
 
     def describe(self) -> Iterable[Metric]:
         """All families without samples: `name[]` needs their names."""

@@ -75,8 +75,8 @@ HELP: Mapping[str, tuple[str, str]] = {
     "notices": ("counter", "Events beside the data, by kind and level."),
     "notify_overflow": ("counter", "Notices that were dropped because too many came at once."),
     "label_overflow": ("counter", "Values booked under `overflow` because a label had too many values."),
-    "state_commits": ("counter", "Commits of the state file."),
-    "state_commit_errors": ("counter", "Commits of the state file that failed."),
+    "state_commits": ("counter", "Commits of the state file since this process started."),
+    "state_commit_errors": ("counter", "Commits of the state file that failed since this process started."),
     "config_last_reload_successful": ("gauge", "1 if the last load of the configuration succeeded, else 0."),
     "config_last_reload_success_timestamp_seconds": (
         "gauge",
@@ -98,6 +98,8 @@ class Facts:
     build: Mapping[str, str]
     open_files: int
     alerts_pending: int
+    state_commits: int
+    state_commit_errors: int
     reload_successful: bool
     reload_s: float
 
@@ -214,8 +216,8 @@ class Writer:
         self.add("open_files", {}, facts.open_files)
         self.add("alerts_pending", {}, facts.alerts_pending)
         self.add("notify_overflow", {}, memory.notify_overflow)
-        self.add("state_commits", {}, memory.state_commits)
-        self.add("state_commit_errors", {}, memory.state_commit_errors)
+        self.add("state_commits", {}, facts.state_commits)
+        self.add("state_commit_errors", {}, facts.state_commit_errors)
         self.add("config_last_reload_successful", {}, facts.reload_successful)
         self.add("config_last_reload_success_timestamp_seconds", {}, facts.reload_s)
         self.add("build", dict(facts.build), 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from logwatch.model import Place
 
@@ -98,6 +98,15 @@ class RankMemory:
     sample_s: float | None = None
     sample_read_s: float | None = None
 
+    def copy(self) -> RankMemory:
+        """An independent copy."""
+        phases = {
+            name: replace(phase, buckets=phase.buckets.copy(), sightings=dict(phase.sightings))
+            for name, phase in self.phases.items()
+        }
+        incidents = {phase: dict(kinds) for phase, kinds in self.incidents.items()}
+        return replace(self, phases=phases, incidents=incidents)
+
 
 @dataclass(slots=True)
 class OpenIncident:
@@ -136,6 +145,16 @@ class StreamMemory:
     run: dict[str, str] = field(default_factory=dict)
     seen_s: float = 0.0
 
+    def copy(self) -> StreamMemory:
+        """An independent copy."""
+        return replace(
+            self,
+            ranks={name: rank.copy() for name, rank in self.ranks.items()},
+            lines=dict(self.lines),
+            malformed={name: dict(reasons) for name, reasons in self.malformed.items()},
+            truncations=dict(self.truncations),
+        )
+
 
 @dataclass(slots=True)
 class MetricsMemory:
@@ -157,9 +176,18 @@ class MetricsMemory:
     overflow: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("stream", "rank", "phase", "other"), 0)
     )
-    state_commits: int = 0
-    state_commit_errors: int = 0
     notify_overflow: int = 0
+
+    def copy(self) -> MetricsMemory:
+        """An independent copy. Small values are shared: they are replaced when they change, never altered."""
+        return replace(
+            self,
+            streams={name: stream.copy() for name, stream in self.streams.items()},
+            open_incidents=dict(self.open_incidents),
+            alerts={name: dict(outcomes) for name, outcomes in self.alerts.items()},
+            notices={name: dict(levels) for name, levels in self.notices.items()},
+            overflow=dict(self.overflow),
+        )
 
     def phase_series(self) -> int:
         """How many series `logwatch_phase_seconds` has."""

@@ -460,3 +460,64 @@ def test_a_record_of_an_unknown_path_belongs_to_the_files_name(metrics):
     metrics.take(decode(path="/logs/server.log", running_requests=4))
     assert value(metrics, "running_requests", {"stream": "other.log", "rank": "TP0"}) == 2
     assert value(metrics, "running_requests", {"stream": "node9", "rank": "TP0"}) == 4
+
+
+def counters(metrics):
+    return {
+        key: each
+        for key, each in all_samples(metrics).items()
+        if key[0].endswith(("_total", "_bucket", "_count", "_sum"))
+    }
+
+
+def test_a_killed_process_takes_no_count_back(clock):
+    """[59] A scrape shows what was committed: whatever instant a kill comes at, no counter falls after it."""
+    adapter, written = TypeAdapter(MetricsMemory), None
+    first = Metrics(clock=clock, committed=True)
+    first.add_stream("node7.log")
+    highest = {}
+    for n in range(12):
+        for item in (cycle(line=n), judgement(cycle(line=n)), read(), malformed()):
+            first.take(item)
+        first.observe_alert("pager", "delivered")
+        if n % 4 == 3:
+            written = adapter.dump_json(first.memory)
+            first.observe_commit()
+        seen = counters(first)
+        assert all(seen[key] >= each for key, each in highest.items())
+        highest = seen
+        second = Metrics(clock=clock, committed=True)
+        second.add_stream("node7.log")
+        if written is not None:
+            second.memory = adapter.validate_json(written)
+        after = counters(second)
+        own = ("logwatch_state_commits_total", ())
+        assert all(after[key] >= each for key, each in seen.items() if key != own)
+    assert highest["logwatch_cycles_total", tuple(sorted(VERIFY.items()))] == 1200
+
+
+def test_a_commit_that_fails_shows_nothing_new_but_itself(clock):
+    """[52] On a full disk the counts stand still, and the error is counted at once."""
+    metrics = Metrics(clock=clock, committed=True)
+    metrics.take(cycle())
+    metrics.observe_commit(failed=True)
+    assert value(metrics, "cycles_total", VERIFY) is None
+    assert value(metrics, "state_commit_errors_total") == 1
+    metrics.observe_commit()
+    assert value(metrics, "cycles_total", VERIFY) == 100
+
+
+def test_what_is_known_now_does_not_wait_for_a_commit(clock):
+    """Lag, new streams and receivers, expiry and other bands show at once; they are no counts."""
+    metrics = Metrics(clock=clock, committed=True)
+    metrics.add_stream("node7.log")
+    metrics.add_receiver("pager")
+    metrics.observe_source("node7.log", 4096, 2.0)
+    assert value(metrics, "lag_bytes", NODE7) == 4096
+    assert value(metrics, "read_bytes_total", NODE7) == 0
+    assert value(metrics, "alerts_total", {"receiver": "pager", "outcome": "failed"}) == 0
+    metrics.configure([Band("target_verify", 0.018, 0.0205)], None)
+    assert value(metrics, "band_low_seconds", VERIFY | {"rank": ""}) == 0.018
+    clock.now += metrics.ttl_s + 1
+    assert metrics.expire() == ["node7.log"]
+    assert value(metrics, "lag_bytes", NODE7) is None
