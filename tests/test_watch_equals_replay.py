@@ -1,0 +1,171 @@
+"""The theorem of the house: for any bytes, cut into any chunks, `watch` and `replay` give the same."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from logwatch.commands.replay_streams import Stream
+from logwatch.commands.replay_worker import Feeder, Job, work
+from logwatch.config import Config
+from logwatch.grammar.load import load_grammars
+from logwatch.intake.bulk import Bulk
+from logwatch.model import Read
+from logwatch.pipeline import Pipeline, Settings
+
+LOGS = Path(__file__).parents[1] / "fixtures" / "logs"
+FILES = sorted(path for path in LOGS.rglob("*") if path.is_file() and path.suffix in {".log", ".txt"})
+SETTINGS = Settings.of_config(Config())
+BULK = Bulk(load_grammars())
+
+PIECES = [
+    b"[2026-02-11 08:15:02 TP0] ",
+    b"[2026-02-11 08:15:03.123 DP1 TP0] ",
+    b"[08:15:04] ",
+    b"(RayWorker pid=12, ip=10.0.0.1) ",
+    b"2026-02-11T08:15:02.123456789Z stdout F ",
+    b"2026-02-11T08:15:02.123456789Z stdout P ",
+    b"server  | ",
+    b"Feb 11 08:15:02 host sglang[77]: ",
+    b'{"log":"',
+    b'\\n","stream":"stdout","time":"2026-02-11T08:15:02Z"}',
+    b'{"MESSAGE":"  Target verify: 19.14 ms\\/cyc"}',
+    b"\x1b[36m",
+    b"\x1b[0m",
+    b"\r",
+    b"\r\n",
+    b"\n",
+    b"\0",
+    b"\0" * 40,
+    b"\xff",
+    b"\xc3",
+    "é\u2028█".encode(),
+    b"EAGLE3_PROFILE 100 cycles, batch 1.0, graph 100.0%",
+    b"[EAGLE3 profile] 100 cycles",
+    b"  Draft forward:      0.53 ms/cyc  (  2.6%)\n",
+    b"  Target verify:     19.14 ms/cyc  ( 95.0%)\n",
+    b"  Target verify:     28.96 ms/cyc  ( 97.0%)\n",
+    b"  Target verify:     nan ms/cyc\n",
+    b"  Total cycle:       20.15 ms/cyc\n",
+    b"  Accept len:         0.92\n",
+    (
+        b"Decode batch, #running-req: 1, #token: 77, token usage: 0.00, accept len: 1.93, accept rate: 0.46, "
+        b"cuda graph: True, gen throughput (token/s): 340.35, #queue-req: 0"
+    ),
+    b"Decode batch. #running-req: 1, #token: 154, token usage: 0.0",
+    b"Prefill batch, #new-seq: 1, #new-token: 64, #cached-token: 0, token usage: 0.00, #running-req: 0",
+    b"server_args=ServerArgs(model_path='/m', tp_size=8, speculative_num_steps=2)\n",
+    b"NCCL_PROTO set by environment to LL",
+    b"The server is fired up and ready to roll!\n",
+    b'INFO:     127.0.0.1:43856 - "POST /generate HTTP/1.1" 200 OK\n',
+    b"Capturing batches (bs=1 avail_mem=1 GB):  50%|###  | 1/2 [00:01<00:01,  1.0s/it]",
+    b"Receive: obj=GenerateReqInput(text='Decode batch, #running-req: 9')\n",
+    b"x" * 300,
+]
+LINES = st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=6)), max_size=40).map(b"".join)
+CUTS = st.lists(st.integers(1, 400), max_size=12)
+
+
+def chunks_of(data, cuts):
+    """Pieces of the given sizes, the last one as long as it must be."""
+    begin = 0
+    for size in cuts:
+        yield data[begin : begin + size]
+        begin += size
+    yield data[begin:]
+
+
+def watched(data, cuts=()):
+    """Items as the daemon gets them: bytes through the streaming stages."""
+    pipeline = Pipeline(SETTINGS, "s", "p")
+    items = [item for chunk in chunks_of(data, cuts) if chunk for item in pipeline.feed_bytes(chunk)]
+    return [*items, *pipeline.finish()]
+
+
+def replayed(data, cuts=(), bulk=BULK):
+    """Items as `replay` gets them: in bulk where it can."""
+    pipeline = Pipeline(SETTINGS, "s", "p")
+    feeder = Feeder(pipeline, "p")
+    items = [item for chunk in chunks_of(data, cuts) if chunk for item in feeder.feed(chunk, bulk)]
+    return [*items, *feeder.finish(), *pipeline.finish()]
+
+
+def told(items):
+    """Everything but the bookkeeping of pieces, and that summed up."""
+    reads = [item for item in items if isinstance(item, Read)]
+    counts = tuple(
+        sum(getattr(read, name) for read in reads) for name in ("bytes", "lines", "matched", "malformed")
+    )
+    return [item for item in items if not isinstance(item, Read)], counts
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(LOGS)))
+def test_every_log_at_hand_replays_as_it_was_watched(path):
+    """Real server logs and every collected case: same records, cycles, judgements and incidents."""
+    data = path.read_bytes()
+    expected = told(watched(data, [1000] * (len(data) // 1000)))
+    assert told(replayed(data)) == expected
+    assert told(replayed(data, [777] * (len(data) // 777))) == expected
+
+
+def test_all_logs_in_one_stream_replay_as_they_were_watched():
+    """Restarts, other versions, other wrappings, one after the other, in chunks that cut lines."""
+    data = b"\n".join(path.read_bytes() for path in FILES)
+    expected = told(watched(data, [65536] * (len(data) // 65536)))
+    assert told(replayed(data, [40_000] * (len(data) // 40_000))) == expected
+
+
+@given(LINES, CUTS, CUTS)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(b"\xef\xbb\xbf  Target verify:     19.14 ms/cyc\n" * 2, [1, 1], [2])
+@example(b"\n\n  Target verify: 19.14 ms/cyc\n", [1], [1])
+@example(
+    b"x\n[2026-02-11 08:15:02 TP0] [EAGLE3 profile] 100 cycles 50%| 1/2 [00:01<00:01, 1.0s/it]\n", [], []
+)
+@example(b"x\n  Target verify: 19.14 ms/cyc\r  Target verify: 19.15 ms/cyc\r\n", [], [])
+def test_any_bytes_in_any_chunks_replay_as_they_were_watched(data, cuts, other_cuts):
+    """Whatever a log holds, and however it is cut, both entrances agree."""
+    assert told(replayed(data, other_cuts)) == told(watched(data, cuts))
+
+
+@given(LINES)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_what_was_learnt_from_other_logs_makes_no_difference(data):
+    """A bulk reader that has seen much and a new one read the same."""
+    assert replayed(data, bulk=Bulk(load_grammars())) == replayed(data)
+
+
+def test_a_line_of_megabytes_is_read_as_when_watched():
+    """Its two ends count in both, in bounded memory."""
+    report = b"  Target verify:     28.96 ms/cyc  ( 97.0%)\n"
+    data = report * 3 + b"x" * (6 << 20) + report * 3 + b"y" * (1 << 20) + b"\n" + report
+    assert told(replayed(data, [1 << 20] * 8)) == told(watched(data, [70_000] * 120))
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [
+        pytest.param("a.log", bytes, id="plain"),
+        pytest.param("a.log.gz", gzip.compress, id="gz"),
+        pytest.param("a.log.xz", lzma.compress, id="xz"),
+    ],
+)
+def test_an_archive_sums_up_as_the_file_did(name, pack, tmp_path):
+    """Packed or not, large enough for the columns: the same summary."""
+    data = b"".join(path.read_bytes() for path in FILES if "sglang_h200" in str(path)) * 4
+    path = tmp_path / name
+    path.write_bytes(pack(data))
+    part = work(Job(Stream("a.log", (str(path),)), Config()))
+    summary = part.collector.summary()
+    pipeline = Pipeline(SETTINGS, "a.log", str(path))
+    from logwatch.outlets.report.summary import Collector
+
+    collector = Collector()
+    for item in [*pipeline.feed_bytes(data), *pipeline.finish()]:
+        collector.take(item)
+    assert summary == collector.summary()
