@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from logwatch.config import AlertConfig, Config
 from logwatch.errors import LogwatchError
@@ -19,13 +21,15 @@ from logwatch.model import Item, Level, Notice, Sink
 from logwatch.outlets.deliver import Deliver
 from logwatch.outlets.deliver_alerts import Book, Links
 from logwatch.outlets.deliver_receivers import ReceiverSettings, receivers
+from logwatch.outlets.history import History
 from logwatch.outlets.log import Log
 from logwatch.outlets.metrics import Metrics
 from logwatch.outlets.metrics_memory import MetricsMemory
 from logwatch.outlets.state import State
 from logwatch.outlets.systemd import Systemd, Watchdog
+from logwatch.outlets.web.api import refill
 from logwatch.outlets.web.app import build_app
-from logwatch.outlets.web.board import Board
+from logwatch.outlets.web.board import Board, BoardMemory
 from logwatch.outlets.web.sentence import summarize
 from logwatch.outlets.web.server import Server, bind
 from logwatch.outlets.web.site import Site
@@ -86,7 +90,9 @@ class Daemon:
         self._watchdog = Watchdog(self._systemd, ("read", "commit", "http"))
         self._asked: Queue[Queue[str]] = Queue()
         self._board = Board()
-        self._metrics = Metrics(self._settings.bands, config.speculation.baseline_tokens_per_second)
+        self._metrics = Metrics(
+            self._settings.bands, config.speculation.baseline_tokens_per_second, committed=True
+        )
         self._receivers = receivers([_receiver(alert) for alert in config.alert])
         self._further = tuple(sinks)
         self._state_directory = state_directory
@@ -103,6 +109,7 @@ class Daemon:
         site = Site(
             metrics=self._metrics,
             board=self._board,
+            history=History(state_directory),
             ready=self._ready.is_set,
             healthy=lambda: time.monotonic() - self._turned < HEALTHY_S,
             reload=self._reload_over_http if config.http.enable_reload else None,
@@ -118,6 +125,7 @@ class Daemon:
         """Follow until `stop`, then read what is there, commit, and deliver what is due."""
         self._open()
         try:
+            self._turn()
             self._systemd.ready(self._status())
             self._ready.set()
             self.on_ready()
@@ -155,6 +163,9 @@ class Daemon:
         )
         if (metrics := self._remembered(MetricsMemory, "metrics")) is not None:
             self._metrics.memory = metrics
+        if (board := self._remembered(BoardMemory, "board")) is not None:
+            self._board.memory = board
+        refill(self._board, History(self._state_directory))
         self._sinks: tuple[Sink, ...] = (
             self._state,
             self._metrics,
@@ -197,7 +208,9 @@ class Daemon:
                     if self._state.failing:
                         break
         self._watchdog.moved("read")
-        if self._dirty and self._commit_is_due():
+        if not self._dirty:
+            self._watchdog.moved("commit")
+        elif self._commit_is_due():
             self._commit()
         now = time.monotonic()
         if now - self._kept_house >= HOUSEKEEPING_S:
@@ -245,7 +258,7 @@ class Daemon:
         try:
             config = self._load()
             settings = Settings.of_config(config)
-            receivers([_receiver(alert) for alert in config.alert])
+            told = receivers([_receiver(alert) for alert in config.alert])
         except LogwatchError as error:
             problems = str(error)
             self._metrics.observe_reload(successful=False)
@@ -257,6 +270,7 @@ class Daemon:
             for pipeline in self._pipelines.values():
                 pipeline.configure(settings)
             self._metrics.configure(settings.bands, config.speculation.baseline_tokens_per_second)
+            self._deliver.configure(told, self._links())
             self._metrics.observe_reload(successful=True)
             self._log.say(Level.INFO, "configuration loaded again")
         self._systemd.ready(self._status())
@@ -294,6 +308,7 @@ class Daemon:
             if stream in self._pipelines
         }
         memories["metrics"] = _written(self._metrics.memory)
+        memories["board"] = _written(self._board.memory)
         memories["deliver"] = _written(self._deliver.memory)
         positions = self._tail.positions(self._pending)
         done = self._state.commit(positions, memories)
@@ -341,6 +356,9 @@ class Daemon:
         """On the server's thread, about once a second: tell systemd that all parts move."""
         self._watchdog.moved("http")
         self._watchdog.check()
+        if hung := self._watchdog.hung():
+            what = f"nothing moves in: {', '.join(sorted(hung))}; systemd will restart the daemon"
+            self._log.notice(Notice("hung", what, Level.ERROR))
 
     def _status(self) -> str:
         """One line: `3 sources, lag 0 B. Target verify takes 19.14 ms a cycle, inside its band ...`."""
@@ -349,9 +367,16 @@ class Daemon:
         return f"{len(lags)} sources, lag {behind}. {summarize(self._board.view(), len(lags)).sentence}"
 
     def _links(self) -> Links:
-        listen = self.address.partition("://")[2]
         url = self._config.http.external_url or self.address
-        return Links(instance=listen, status_url=url, runbook_url=self._config.alerting.runbook_url)
+        parts = urlsplit(url)
+        # Every host listens on its loopback: only its name tells it from the others of a fleet.
+        own = self._config.http.external_url is None and parts.hostname in {"127.0.0.1", "::1", "localhost"}
+        return Links(
+            instance=f"{socket.gethostname()}:{parts.port}" if own else parts.netloc,
+            status_url=url,
+            runbook_url=self._config.alerting.runbook_url,
+            dashboard_url=self._config.alerting.dashboard_url,
+        )
 
 
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
