@@ -78,8 +78,7 @@ def parse_grammar(text: str, path: str) -> Grammar:
         raise GrammarError(_toml_problem(error, path)) from None
     reading = _File(text, path)
     grammar = reading.grammar(table)
-    if not reading.problems:
-        reading.problems.extend(check(grammar))
+    reading.problems.extend(check(grammar))
     if reading.problems:
         raise GrammarError(*reading.problems)
     return grammar

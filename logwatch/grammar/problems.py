@@ -23,7 +23,8 @@ class PatternProblem(Problem):
         return cls(source.where(position), what, hint, source.text, min(position, len(source.text)))
 
     def __str__(self) -> str:
-        caret = " " * self.position + "^" + (f" {self.hint}." if self.hint else "")
+        caret = " " * self.position + "^" + (f" {self.hint}" if self.hint else "")
+        caret += "." if self.hint and not self.hint.endswith("?") else ""
         return f"{self.where}: {self.what}.\n  {self.pattern}\n  {caret}"
 
 

@@ -18,11 +18,36 @@ FIELDS = {
     "graph": ["bool"],
     "generation_tokens_per_second": ["real"],
 }
-SPREAD = {"min_seconds": ["ms", "duration"], "p99_seconds": ["duration", "us"], "phase": ["label", "word", "text"]}
+SPREAD = {
+    "min_seconds": ["ms", "duration"],
+    "p99_seconds": ["duration", "us"],
+    "phase": ["label", "word", "text"],
+}
 TEXTS = {"variable": ["name", "word"], "value": ["text", "sentence", "word", "timestamp"], "pid": ["int"]}
 KINDS = {"decode": FIELDS, "spread": SPREAD, "nccl_setting": TEXTS}
 
-WORDS = ["a", "abc", ":", "=", ", ", " ", "é", "x y", "(", ")", "[", "]", "-", " -> ", "/", "|", "#k", "µ", ".", "; "]
+WORDS = [
+    "a",
+    "abc",
+    ":",
+    "=",
+    ", ",
+    " ",
+    "é",
+    "x y",
+    "(",
+    ")",
+    "[",
+    "]",
+    "-",
+    " -> ",
+    "/",
+    "|",
+    "#k",
+    "µ",
+    ".",
+    "; ",
+]
 words = st.sampled_from(WORDS).map(lambda word: word if word != "|" else "{'|'}")
 
 
@@ -42,8 +67,12 @@ def pattern_texts(draw, slots, anchor="ANCHOR"):
         elif form == "choice":
             parts.append(f"{{|{before.replace('|', '')}{field}|none|}}")
         else:
-            parts.append(before + field + " {:" + draw(st.sampled_from(["int", "word", "real", "duration"])) + "}")
-    parts.insert(draw(st.integers(0, len(parts))), draw(st.sampled_from([anchor, f"{anchor}:", f"{anchor} "])))
+            parts.append(
+                before + field + " {:" + draw(st.sampled_from(["int", "word", "real", "duration"])) + "}"
+            )
+    parts.insert(
+        draw(st.integers(0, len(parts))), draw(st.sampled_from([anchor, f"{anchor}:", f"{anchor} "]))
+    )
     return "".join(parts).strip()
 
 
@@ -82,16 +111,39 @@ def list_grammars(draw):
 numbers = st.one_of(
     st.integers(0, 10**6).map(str),
     st.decimals(0, 1000, places=2).map(str),
-    st.sampled_from(["0", "007", "1e3", "1E-2", "nan", "inf", "-1", "19,14", "١٩", "9" * 16, "9" * 40, "1.", ".5", "1e999"]),
+    st.sampled_from(
+        [
+            "0",
+            "007",
+            "1e3",
+            "1E-2",
+            "nan",
+            "inf",
+            "-1",
+            "19,14",
+            "١٩",
+            "9" * 16,
+            "9" * 40,
+            "1.",
+            ".5",
+            "1e999",
+        ]
+    ),
 )
 VALUES = {
     "bool": st.sampled_from(["True", "False", "true", "TRUE"]),
-    "label": st.sampled_from(["Target verify", "x", "Ünïcode phase", "İ", "a" * 70, "draft-extend (2)", "bad\ufffd"]),
+    "label": st.sampled_from(
+        ["Target verify", "x", "Ünïcode phase", "İ", "a" * 70, "draft-extend (2)", "bad\ufffd"]
+    ),
     "name": st.sampled_from(["NCCL_X", "a1", "_", "9x"]),
     "timestamp": st.sampled_from(["2026-02-11T08:15:02", "2026-02-11 08:15:02,123Z", "2026-02-11"]),
-    "duration": st.tuples(numbers, st.sampled_from(["", " ", "\t"]), st.sampled_from(["ms", "s", "us", "µs", "μs", "ns", "h"])).map("".join),
+    "duration": st.tuples(
+        numbers, st.sampled_from(["", " ", "\t"]), st.sampled_from(["ms", "s", "us", "µs", "μs", "ns", "h"])
+    ).map("".join),
 }
-anything = st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), max_size=8) | st.sampled_from(["", "a.", "x y", "[1, 2]", "\t"])
+anything = st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), max_size=8) | st.sampled_from(
+    ["", "a.", "x y", "[1, 2]", "\t"]
+)
 
 
 @st.composite
@@ -106,7 +158,10 @@ def fitting(draw, pattern: Pattern):
                 parts.append(draw(st.sampled_from([" ", "  ", "\t", " \t "])))
             case Field(kind=kind):
                 padding = draw(st.sampled_from(["", "", " "]))
-                parts.append(padding + draw(VALUES.get(kind, anything if kind in {"text", "word", "sentence"} else numbers)))
+                parts.append(
+                    padding
+                    + draw(VALUES.get(kind, anything if kind in {"text", "word", "sentence"} else numbers))
+                )
             case Option(body=body):
                 parts.append(draw(fitting(body)) if draw(st.booleans()) else "")
             case Choice(branches=branches):
@@ -128,12 +183,20 @@ def lists(draw, node: Pairs):
         if form < 6:
             items.append(f"{draw(st.sampled_from(pair.keys))}: {draw(fitting(pair.value))}")
         elif form == 6:
-            items.append(draw(st.sampled_from(["new key: 5", "swa=7", "lo: 1 [2, 3]", "list: 0.1, 0.2, 0.3", "", "fwd: nan%"])))
+            items.append(
+                draw(
+                    st.sampled_from(
+                        ["new key: 5", "swa=7", "lo: 1 [2, 3]", "list: 0.1, 0.2, 0.3", "", "fwd: nan%"]
+                    )
+                )
+            )
         elif form == 7:
             items.append(draw(st.sampled_from(["torn", "tor" + pair.keys[0] + ": 1", "open: [1", "]", "12"])))
         else:
             items.append(f"{draw(anything)}: {draw(anything)}")
-    return draw(st.sampled_from([", ", ", ", ",", " ,  "])).join(items) + draw(st.sampled_from(["", ", ", ","]))
+    return draw(st.sampled_from([", ", ", ", ",", " ,  "])).join(items) + draw(
+        st.sampled_from(["", ", ", ","])
+    )
 
 
 @st.composite
@@ -149,7 +212,14 @@ def lines_for(draw, grammar: Grammar):
         elif form == 1:
             text = draw(anything) + "ANCHOR" + draw(anything)
         elif form == 2:
-            text = draw(st.sampled_from(["  ", "server.log:12:", "12-", "100%|█| [00:01<00:02, 3it/s]", 'say "x"] '])) + text
+            text = (
+                draw(
+                    st.sampled_from(
+                        ["  ", "server.log:12:", "12-", "100%|█| [00:01<00:02, 3it/s]", 'say "x"] ']
+                    )
+                )
+                + text
+            )
         elif form == 3:
             text += draw(st.sampled_from([" ", "\t", " trailing", ","]))
         texts.append(text)

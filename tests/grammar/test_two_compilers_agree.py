@@ -22,7 +22,9 @@ from logwatch.reading.framing import Framing
 
 ROOT = Path(__file__).parents[2]
 LOGS = sorted([*ROOT.glob("fixtures/logs/*.log"), *ROOT.glob("fixtures/logs/*/*.log")])
-often = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+often = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
 
 
 def agree(grammars_, texts):
@@ -34,7 +36,9 @@ def agree(grammars_, texts):
     assert list(bulk.read(column).outcomes()) == singly
     # Once more: now both know the shapes of the lists.
     assert list(bulk.read(column).outcomes()) == singly
-    assert [(row, outcome) for row, text in enumerate(texts) if (outcome := reader.read(text)) is not None] == singly
+    assert [
+        (row, outcome) for row, text in enumerate(texts) if (outcome := reader.read(text)) is not None
+    ] == singly
 
 
 @often
