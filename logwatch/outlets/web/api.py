@@ -6,7 +6,9 @@ cycle is in milliseconds (`_ms`). A question that cannot be understood raises `B
 
 from __future__ import annotations
 
+import contextlib
 import math
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +19,7 @@ from logwatch import __version__
 from logwatch.model import Change, Incident, Limits, Moment
 from logwatch.outlets.metrics_books import instant
 from logwatch.outlets.metrics_memory import RankMemory, StreamMemory
-from logwatch.outlets.web.board import Board, Run, Sample, View
+from logwatch.outlets.web.board import MAX_PAST, Board, Run, Sample, View
 from logwatch.outlets.web.sentence import Summary, is_timed
 from logwatch.units import parse_duration
 
@@ -80,6 +82,12 @@ class Rings:
             each for each in (*reversed(view.past), *reversed(view.open)) if matches_incident(query, each)
         ]
         return found[-query.limit :]
+
+
+def refill(board: Board, history: History) -> None:
+    """Give a new process's board what its history knows; nothing where that cannot be read."""
+    with contextlib.suppress(sqlite3.Error):
+        board.restore(history.samples(Query(limit=MAX_LIMIT)), history.incidents(Query(limit=MAX_PAST)))
 
 
 SAMPLE_FILTERS = ("stream", "rank", "phase", "since", "until", "limit")

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from logwatch.model import Change
 from logwatch.outlets.metrics import Metrics
 from logwatch.outlets.web import board as board_module
-from logwatch.outlets.web.api import Query
+from logwatch.outlets.web.api import Query, refill
 from logwatch.outlets.web.board import MAX_PAST, RING, Board, BoardMemory
 from logwatch.outlets.web.site import Site
 
@@ -133,6 +133,15 @@ def test_the_history_is_asked_where_there_is_one(serve):
         Query(phase="target_verify", limit=5, since_s=10.0, until_s=20.0),
         Query(kind="out_of_band"),
     ]
+
+
+def test_a_new_process_shows_what_its_history_knows():
+    """The board is refilled at the start; a history that cannot be read leaves it empty, and that is all."""
+    board = Board()
+    refill(board, Older())
+    assert [each.key for each in board.view().open] == [incident().key]
+    refill(empty := Board(), Broken())
+    assert empty.view().open == ()
 
 
 @pytest.mark.parametrize("path", ["samples", "incidents"])
