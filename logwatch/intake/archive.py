@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 from logwatch.errors import Problem, SourceError
+from logwatch.intake.addresses import expand_address, open_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -254,6 +255,8 @@ def open_archive(path: str | Path, source: BinaryIO | None = None) -> Archive:
         return Archive(name, source)
     if name == STANDARD_INPUT:
         return Archive(name, sys.stdin.buffer)
+    if "://" in name:
+        return Archive(name, open_address(name))
     try:
         return Archive(name, Path(name).open("rb", buffering=0))
     except OSError as error:
@@ -279,14 +282,14 @@ def _nearest(name: str) -> str:
         return (
             f"directory {folder} does not exist" if folder and not Path(folder).is_dir() else "check the path"
         )
-    return f"did you mean {os.path.join(folder, near[0])}?" if near else "check the path"  # noqa: PTH118  # "./" stays
+    return f"did you mean {os.path.join(folder, near[0])}?" if near else "check the path"  # "./" stays
 
 
 def expand(paths: Sequence[str]) -> tuple[str, ...]:
     """The inputs that a user's arguments name, each once, in the order of the arguments.
 
     A directory gives the logs in it (all levels, names as `LOG_NAME` knows them, hidden ones not); a glob
-    gives its files, sorted; `-` is standard input; an address such as `s3://bucket/key` stays as it is.
+    gives its files, sorted; so do addresses such as `s3://bucket/logs/*.zst`; `-` is standard input.
 
     Raises:
         SourceError: With every argument that gives nothing.
@@ -304,10 +307,12 @@ def expand(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def _files(path: str) -> list[str]:
-    if path == STANDARD_INPUT or "://" in path:
+    if path == STANDARD_INPUT:
         return [path]
+    if "://" in path:
+        return expand_address(path, LOG_NAME)
     try:
-        mode = os.stat(path).st_mode  # noqa: PTH116  # an odd name may not survive Path()
+        mode = os.stat(path).st_mode  # an odd name may not survive Path()
     except OSError as error:
         if glob.has_magic(path):
             return _matching(path)
@@ -317,7 +322,7 @@ def _files(path: str) -> list[str]:
             raise SourceError(_unreadable(path, PermissionError()))
         return [path]
     files = [
-        os.path.join(folder, name)  # noqa: PTH118  # keep the user's spelling of the folder
+        os.path.join(folder, name)  # keep the user's spelling of the folder
         for folder, folders, names in os.walk(path)
         for name in _visible(folders, names)
     ]
@@ -338,7 +343,7 @@ def _visible(folders: list[str], names: list[str]) -> list[str]:
 
 
 def _matching(pattern: str) -> list[str]:
-    files = [path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path)]  # noqa: PTH113, PTH207
+    files = [path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path)]
     if not files:
         raise SourceError(
             Problem(pattern, "no file matches", "put the glob in quotes; `**` crosses directories")
