@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from logwatch.intake.identity import (
 )
 from logwatch.intake.names import is_packed_name, siblings, unpacked_name
 from logwatch.intake.opened import PackedFile, PlainFile, open_log
-from logwatch.intake.parts import Finished, Part
+from logwatch.intake.parts import Changed, Finished, Moved, Part
 from logwatch.model import Notify
 
 if TYPE_CHECKING:
@@ -53,8 +54,10 @@ class Shop:
         """A part is read: the one read longest ago may have to give its descriptor back."""
         self.open_parts.pop(id(part), None)
         self.open_parts[id(part)] = part
-        while len(self.open_parts) > self.most_open:
-            self.close(next(iter(self.open_parts.values())))
+        if len(self.open_parts) > self.most_open:
+            spare = [each for each in self.open_parts.values() if each is not part and each.may_close]
+            for each in spare[: len(self.open_parts) - self.most_open]:
+                self.close(each)
 
     def close(self, part: Part) -> None:
         """Give a part's descriptor back."""
@@ -131,10 +134,13 @@ class Beside:
     # -- unread files -------------------------------------------------------------------------------------------
 
     def part(self, path: str, facts: Facts) -> Part:
-        """A file to read from its start."""
-        made = Part(path, facts.identity, final=True)
+        """A file to read from its start; opened at once, before it can lose its name."""
+        made = Part(path, facts.identity, final=True, since_ns=facts.modified_ns)
         made.see(facts)
         self._shop.known[facts.identity] = self._lineage
+        with suppress(OSError, Moved, Changed):  # tried again, and said, when it is to be read
+            made.open()
+            self._shop.opened(made)
         return made
 
     def find(self, old: Part) -> bool:
@@ -145,7 +151,7 @@ class Beside:
             return True
         if self.find_by_identity(old):
             return True
-        if old.mark is not None and (copy := self.copy_of(old.mark)) is not None:
+        if (copy := next(self.copies_of(old), None)) is not None:
             self.continue_in(old, *copy)
             return True
         return False
@@ -159,12 +165,14 @@ class Beside:
                 return True
         return False
 
-    def copy_of(self, mark: Mark) -> tuple[str, Facts] | None:
-        """An unknown file beside that holds what was read, up to the mark."""
+    def copies_of(self, part: Part) -> Iterator[tuple[str, Facts]]:
+        """Unknown files beside that hold what was read of a file, oldest first."""
+        mark = part.mark_at(part.offset)
         for path, facts in self._candidates():
-            if self.is_unknown(path, facts) and self.is_copy(path, mark):
-                return path, facts
-        return None
+            if path == self._lineage.path or facts.modified_ns < part.since_ns:
+                continue
+            if self.is_unknown(path, facts) and self.is_copy(path, mark) and not self._is_read(path, facts):
+                yield path, facts
 
     def continue_in(self, part: Part, path: str, facts: Facts) -> None:
         """Read the rest of a file in its copy."""
@@ -177,15 +185,15 @@ class Beside:
         enough = mark.window_bytes >= min(ENOUGH_BYTES, mark.offset) and mark.offset > 0
         return enough and _holds(path, mark)
 
-    def between(self, old: Part, live: Identity) -> list[Part]:
-        """Files that came and went under the followed name since `old` was read: unknown ones, written later."""
+    def between(self, since_ns: int, apart_from: set[Identity], until_ns: int | None = None) -> list[Part]:
+        """Files that came and went under the followed name: unknown ones, last written in a span of time."""
         found = []
         for path, facts in self._candidates():
-            if (
-                facts.identity in {live, old.identity}
-                or facts.size == 0
-                or facts.modified_ns < old.modified_ns
-            ):
+            if path == self._lineage.path or facts.identity in apart_from:
+                continue
+            if facts.size == 0 or facts.modified_ns < since_ns:
+                continue
+            if until_ns is not None and facts.modified_ns > until_ns:
                 continue
             if self.is_unknown(path, facts) and not self.holds_nothing_new(path, facts):
                 found.append(self.part(path, facts))
@@ -195,29 +203,21 @@ class Beside:
         """Whether an unknown file beside is a copy of what is read elsewhere."""
         if is_packed_name(path) and self._is_known_path(unpacked_name(path)):
             return True  # it is being packed
-        try:
-            file = open_log(path)
-        except OSError:
-            return False
-        try:
-            return self._repeats(file, path, facts)
-        except OSError:
-            return False
-        finally:
-            file.close()
-
-    def _repeats(self, file: PlainFile | PackedFile, path: str, facts: Facts) -> bool:
-        for done in self.finished:
-            mark = done.mark
-            if mark and mark.offset and mark.fits(file.read_at) and not file.read_at(mark.offset, 1):
-                self.finish(Finished(path, facts.identity, mark, done.line, facts.modified_ns))
-                return True
-        return not file.packed and any(
-            part.file is not None
-            and not part.packed
-            and _is_prefix(file.read_at, facts.size, part.file.read_at)
-            for part in self._lineage.parts
+        return self._is_read(path, facts) or _asks(
+            path,
+            lambda file: any(
+                isinstance(part.file, PlainFile) and _repeats(file, facts.size, part.file)
+                for part in self._lineage.parts
+            ),
         )
+
+    def _is_read(self, path: str, facts: Facts) -> bool:
+        """Whether an unknown file is a copy of one that was read to its end; it is noted as such."""
+        for done in self.finished:
+            if done.mark is not None and done.mark.offset and _holds(path, done.mark, to_its_end=True):
+                self.finish(Finished(path, facts.identity, done.mark, done.line, facts.modified_ns))
+                return True
+        return False
 
     def _is_known_path(self, path: str) -> bool:
         try:
@@ -249,17 +249,25 @@ def _age(candidate: tuple[str, Facts]) -> tuple[int, list[int]]:
     return facts.modified_ns, [-int(number) for number in re.findall(r"[0-9]{1,18}", os.path.basename(path))]
 
 
-def _holds(path: str, mark: Mark) -> bool:
+def _asks(path: str, question: Callable[[PlainFile | PackedFile], bool]) -> bool:
+    """The answer to a question about a file's content; False where it cannot be read."""
     try:
         file = open_log(path)
     except OSError:
         return False
     try:
-        return mark.fits(file.read_at)
+        return question(file)
     except OSError:
         return False
     finally:
         file.close()
+
+
+def _holds(path: str, mark: Mark, *, to_its_end: bool = False) -> bool:
+    return _asks(
+        path,
+        lambda file: mark.fits(file.read_at) and not (to_its_end and file.read_at(mark.offset, 1)),
+    )
 
 
 def _mark_at_end(file: PlainFile, size: int) -> Mark | None:
@@ -269,12 +277,16 @@ def _mark_at_end(file: PlainFile, size: int) -> Mark | None:
         return None
 
 
-def _is_prefix(copy_at: ReadAt, size: int, original_at: ReadAt) -> bool:
-    """Whether a file is, as far as its head and its last bytes tell, the beginning of another one."""
-    head = min(size, WINDOW_BYTES)
+def _repeats(copy: PlainFile | PackedFile, size: int, original: PlainFile) -> bool:
+    """Whether a file is, as far as its head and its last bytes tell, another one packed, or the beginning of it."""
+    if copy.packed:
+        whole = original.facts().size
+        end = mark_of(original.read_at, whole)
+        return whole > 0 and end.fits(copy.read_at) and not copy.read_at(whole, 1)
     tail = max(0, size - WINDOW_BYTES)
+    head = min(size, WINDOW_BYTES)
     return (
         size > 0
-        and copy_at(0, head) == original_at(0, head)
-        and copy_at(tail, WINDOW_BYTES) == original_at(tail, size - tail)
+        and copy.read_at(0, head) == original.read_at(0, head)
+        and copy.read_at(tail, WINDOW_BYTES) == original.read_at(tail, size - tail)
     )

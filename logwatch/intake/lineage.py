@@ -17,7 +17,7 @@ from typing import Any
 from logwatch.intake.beside import Beside, Shop
 from logwatch.intake.chunks import Chunk, Range
 from logwatch.intake.header import last_header
-from logwatch.intake.identity import Facts, Identity, Mark, facts_of
+from logwatch.intake.identity import ENOUGH_BYTES, Facts, Identity, Mark, facts_of
 from logwatch.intake.opened import PackedFile, PlainFile
 from logwatch.intake.parts import Changed, Finished, Moved, Part
 from logwatch.model import Level, Notice
@@ -64,6 +64,11 @@ class Lineage:
     def restless(self) -> bool:
         """Whether it needs a turn although nothing points at its path."""
         return self.behind or len(self.parts) > 1 or bool(self._late) or self.missing_since is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its live file holds a descriptor: it was read not long ago."""
+        return bool(self.parts) and self.parts[-1].file is not None
 
     @property
     def unread(self) -> int:
@@ -135,12 +140,62 @@ class Lineage:
             self._rotated(live, facts)
         # Else names were exchanged among followed files: each goes on with its own.
 
+    def check(self) -> None:
+        """Look, and make sure that the live file still holds what was read of it."""
+        self.look()
+        if self.parts and not self.parts[-1].final:
+            self._verify(self.parts[-1])
+
+    def _verify(self, live: Part) -> None:
+        if live.packed or not self._open(live):
+            return
+        try:
+            live.read(1)
+        except Changed:
+            self._rewritten(live)
+        except OSError as error:
+            self._cannot_read(live.path, error)
+        else:
+            self._look_before(live)
+
+    def _look_before(self, live: Part) -> None:
+        """Look for truncations that the little that was read so far cannot show, by the copies that they left."""
+        if live.final or live.offset >= ENOUGH_BYTES:
+            return
+        if live.offset:
+            if any(not self.beside.holds_nothing_new(*copy) for copy in self.beside.copies_of(live)):
+                self._rewritten(live)
+            return
+        at = self.parts.index(live)
+        self.parts[at:at] = self.beside.between(live.since_ns, {live.identity}, until_ns=live.modified_ns)
+
+    def _rewritten(self, live: Part) -> None:
+        assert live.file is not None
+        before = live.size
+        live.see(live.file.facts())
+        self._truncated(live, before, "content")
+
     def _arrive(self, facts: Facts) -> None:
         if self.beside.is_finished(facts.identity):
             return
         if self.parts:
-            self.parts += self.beside.between(self.parts[-1], facts.identity)
+            self._succeed(self.parts[-1], facts)
         self._live(facts)
+
+    def _succeed(self, old: Part, facts: Facts) -> int:
+        """Line up what came between a file that lost its name and the one that has it now; how many files."""
+        found = self.beside.find(old)
+        if found:
+            self._verify(old)  # it may have been truncated before it was renamed
+            old = self.parts[-1]
+        old.final = True
+        between = self.beside.between(old.modified_ns, {facts.identity, old.identity})
+        if not found:
+            if old.offset == 0 and between:
+                old.size = 0  # nothing was read of it, so its copy is among those in between
+            self._gone(old)
+        self.parts += between
+        return len(between)
 
     def _live(self, facts: Facts) -> Part:
         part = self.beside.part(self.path, facts)
@@ -151,6 +206,7 @@ class Lineage:
             )  # the link may point elsewhere by the time this is found again
         self.parts.append(part)
         self.changed = True
+        self._shop.opened(part)
         return part
 
     def _miss(self) -> None:
@@ -165,13 +221,9 @@ class Lineage:
             old.see(facts)
             self._shop.known[facts.identity] = self
             return
-        old.final = True
-        if not self.beside.find(old):
-            self._gone(old)
-        between = self.beside.between(old, facts.identity)
-        self.parts += between
+        count = self._succeed(old, facts)
         self._live(facts)
-        self._say("rotated", f"{self.path} was rotated; {1 + len(between)} file(s) to finish first")
+        self._say("rotated", f"{self.path} was rotated; {1 + count} file(s) to finish first")
 
     def _is_moved(self, old: Part, facts: Facts) -> bool:
         """Whether state and logs came here from another host or file system: then only the content tells."""
@@ -189,7 +241,7 @@ class Lineage:
         """The live file lost what we had read of it: finish in its copy, then read it from its start."""
         self.changed = True
         mark = part.mark_at(part.offset)
-        copy = self.beside.copy_of(mark)
+        copy = next(self.beside.copies_of(part), None)
         if copy is None and (kept := part.kept_after_truncation(part.size)) is not None:
             self._say(f"truncated_by_{how}", f"{part.path} was cut back to byte {kept}", Level.WARNING)
             part.cut_back(kept)
@@ -201,13 +253,17 @@ class Lineage:
         rest.final, rest.gone = True, copy is None
         if copy is not None:
             self.beside.continue_in(rest, *copy)
-        elif lost := max(0, size_before - part.offset):
-            self._lost(lost, f"{part.path} was truncated before {lost} bytes of it were read")
         fresh = Part(part.path, part.identity, size=part.size, modified_ns=part.modified_ns)
-        between = self.beside.between(part, part.identity)
-        self._shop.close(part)
+        fresh.since_ns = part.since_ns
+        between = self.beside.between(part.since_ns, {part.identity}, until_ns=part.modified_ns)
+        if (file := part.release()) is not None:  # the descriptor goes on: the file may have lost its name
+            fresh.adopt(file)
+            self._shop.opened(fresh)
         at = self.parts.index(part)
         self.parts[at : at + 1] = [*([rest] if part.offset else []), *between, fresh]
+        unread = max(0, size_before - part.offset)
+        if unread and copy is None and not (between and not part.offset):
+            self._lost(unread, f"{part.path} was truncated before {unread} bytes of it were read")
         self._say(f"truncated_by_{how}", f"{part.path} was truncated; read anew from its start")
 
     # -- reading ------------------------------------------------------------------------------------------------
@@ -241,6 +297,8 @@ class Lineage:
             return True
         if part.file is None:
             return False
+        if part.packed and part.final:
+            return True
         if len(self.parts) > 1:
             after = self.parts[1]
             return after.final or after.size > 0
@@ -255,6 +313,7 @@ class Lineage:
         if part.file is None or part.packed or part.gone:
             self._shop.close(part)
         else:
+            part.finished = True
             self._late.append((part, done, self._shop.clock() + LATE_S))
             for late, _, _ in self._late[:-MOST_LATE]:
                 self._shop.close(late)
@@ -264,6 +323,9 @@ class Lineage:
     def _drain(self, part: Part, budget: int) -> Generator[Chunk | Range, None, int]:
         """Give out a part's bytes to its end; leaves `behind` set where the budget ended first."""
         if part.gone or not self._open(part):
+            return budget
+        self._look_before(part)
+        if self.parts[0] is not part:
             return budget
         while True:
             if budget <= 0:
@@ -275,10 +337,7 @@ class Lineage:
                 if part.final:
                     self._gone(part)
                 else:
-                    assert part.file is not None
-                    before = part.size
-                    part.see(part.file.facts())
-                    self._truncated(part, before, "content")
+                    self._rewritten(part)
                 return budget
             except OSError as error:
                 self._cannot_read(part.path, error)
@@ -299,7 +358,7 @@ class Lineage:
             budget -= len(data)
             yield Chunk(self.stream, part.path, offset, data, line)
 
-    def _open(self, part: Part) -> bool:
+    def _open(self, part: Part, *, again: bool = True) -> bool:
         try:
             part.open()
         except Changed:
@@ -311,6 +370,8 @@ class Lineage:
         except (Moved, FileNotFoundError):
             if part.final and not self.beside.find(part):
                 self._gone(part)
+            elif part.final and again:
+                return self._open(part, again=False)
             return False
         except OSError as error:
             self._cannot_read(part.path, error)
@@ -359,7 +420,10 @@ class Lineage:
         """Whole lines that another process still wrote to a file rotated away and already finished."""
         for late in list(self._late):
             part, done, until = late
-            if not self.at_line_start or part.file is None:
+            if part.file is None:
+                self._late.remove(late)
+                continue
+            if not self.at_line_start:
                 continue
             try:
                 data = part.read(PIECE_BYTES)
@@ -426,6 +490,7 @@ class Lineage:
                 "line": line,
                 "size": part.size,
                 "modified_ns": part.modified_ns,
+                "since_ns": part.since_ns,
                 "packed": part.packed,
                 "final": part.final,
                 "gone": part.gone,
@@ -450,7 +515,8 @@ class Lineage:
                 kept["packed"],
                 kept["final"],
                 kept["gone"],
-                mark,
+                mark=mark,
+                since_ns=kept["since_ns"],
             )
             lineage.parts.append(part)
             shop.known[part.identity] = lineage

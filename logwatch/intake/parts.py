@@ -33,6 +33,8 @@ class Part:
         modified_ns: When it was last written, as last seen.
         final: Nobody follows it by name any more: it ends when it is drained.
         gone: Nothing of it can be read any more; it only ends.
+        since_ns: When it had been written last when it was first seen: its copies are younger.
+        finished: Drained after it was rotated away; kept open for what may still be written late.
         mark: What stood before `offset` when it was closed; None while it is open.
     """
 
@@ -45,10 +47,17 @@ class Part:
     packed: bool = False
     final: bool = False
     gone: bool = False
+    finished: bool = False
     mark: Mark | None = field(default_factory=Mark)
+    since_ns: int = 0
     file: PlainFile | PackedFile | None = None
     head: bytearray = field(default_factory=bytearray)
     recent: bytearray = field(default_factory=bytearray)
+
+    @property
+    def may_close(self) -> bool:
+        """Whether its descriptor can be spared: it has a name by which it will be found, or was read to its end."""
+        return not self.final or self.finished
 
     @property
     def at_line_start(self) -> bool:
@@ -95,12 +104,16 @@ class Part:
 
     def close(self) -> None:
         """Give the descriptor back; what stood before `offset` is kept as a hash."""
-        if self.file is None:
-            return
-        self.mark = self.mark_at(self.offset)
-        self.file.close()
-        self.file = None
-        self.head, self.recent = bytearray(), bytearray()
+        if (file := self.release()) is not None:
+            file.close()
+
+    def release(self) -> PlainFile | PackedFile | None:
+        """Let go of the open file without closing it."""
+        file = self.file
+        if file is not None:
+            self.mark = self.mark_at(self.offset)
+            self.file, self.head, self.recent = None, bytearray(), bytearray()
+        return file
 
     def mark_at(self, offset: int) -> Mark:
         """The mark at an offset not after what was read and not before what is remembered."""
@@ -208,6 +221,7 @@ class Finished:
     """A file that was read to its end (or is to be passed over), so that its copies are not read again.
 
     Attributes:
+        since_ns: When it had been written last when it was first seen: its copies are younger.
         mark: What stood at its end; None: known by identity only.
     """
 

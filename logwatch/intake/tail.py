@@ -113,6 +113,7 @@ class Tail:
             for feed in self._feeds.values()
             if not isinstance(feed, Lineage)
             or feed.restless
+            or (not hints and feed.is_open)
             or id(feed) in named
             or (near and os.path.dirname(os.path.abspath(feed.path)) in near)
         ]
@@ -218,7 +219,7 @@ class Tail:
             if facts.identity not in self._shop.known:
                 self._discover(source, path, facts, first=first)
             return
-        base.look()
+        base.check()
         if not base.beside.is_unknown(path, facts):
             return
         if first and source.start == "end":

@@ -85,9 +85,6 @@ class Waker:
             os.eventfd_read(self._bell)
         except BlockingIOError:
             pass
-        if not woken:
-            with self._lock:
-                self._anything = True
         return woken
 
     def changed(self) -> set[str] | None:
