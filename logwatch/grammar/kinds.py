@@ -103,8 +103,9 @@ def snake_case(label: str) -> str:
 
 def _label(text: str, _unit: str | None) -> str | None:
     text = text.strip(" \t")
-    # U+FFFD stands for bytes that were no UTF-8: a torn label, not a name.
-    if len(text) > LONGEST_LABEL or "\ufffd" in text:
+    # U+FFFD stands for bytes that were no UTF-8: a torn label, not a name. Two blanks part a label from what
+    # `grep` put before it.
+    if len(text) > LONGEST_LABEL or "\ufffd" in text or "  " in text or "\t" in text:
         return None
     return snake_case(text) or None
 

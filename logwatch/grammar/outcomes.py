@@ -41,10 +41,10 @@ def moved(failed: Failed, by: int) -> Failed:
     return Failed(failed.kind, failed.column + by, failed.expected, failed.found) if by else failed
 
 
-FOUND: Final = re.compile(r"[^\s,]{1,24}|.")
+FOUND: Final = re.compile(r"[ \t]*([^\s,]{1,24}|.)")
 
 
 def word_at(text: str, at: int) -> str:
     """What stands at a position, for people: at most a word."""
     word = FOUND.match(text, at)
-    return word[0] if word else "the end of the line"
+    return word[1] if word else "the end of the line"
