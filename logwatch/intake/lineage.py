@@ -163,8 +163,12 @@ class Lineage:
         if live.final or live.offset >= ENOUGH_BYTES:
             return
         if live.offset:
-            if any(not self.beside.holds_nothing_new(*copy) for copy in self.beside.copies_of(live)):
-                self._rewritten(live)
+            # So few bytes may begin any file: only one that is older than this one's last bytes can be its copy.
+            limit_ns = live.modified_ns - (live.path != self.path)
+            for path, facts in self.beside.copies_of(live):
+                if facts.modified_ns <= limit_ns and not self.beside.holds_nothing_new(path, facts):
+                    self._rewritten(live)
+                    break
             return
         at = self.parts.index(live)
         self.parts[at:at] = self.beside.between(live.since_ns, {live.identity}, until_ns=live.modified_ns)

@@ -1,0 +1,166 @@
+"""The follower against a naive model: whatever rotators do, each line is seen once, in order."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from logwatch.intake.tail import Source
+
+from tests.following.harness import Follower, copytruncate, pack, serials, shift
+
+
+class Rotating(RuleBasedStateMachine):
+    """One logger, its rotators, and a follower that is killed now and then.
+
+    The model is the list of lines written. Copies are kept, so nothing may be lost; a rotator that cuts a line
+    in two destroys it, so lines are completed before a rotation.
+    """
+
+    watcher = "reconcile"
+    pattern = "a.log"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp(prefix="following-"))
+        self.path = self.directory / "a.log"
+        self.path.touch()
+        self.writer = self.path.open("ab", buffering=0)
+        self.written: list[str] = []
+        self.unfinished = ""
+        self.rotated = 0
+        self.follower: Follower
+
+    @initialize()
+    def begin(self) -> None:
+        self.follower = Follower(
+            Source(str(self.directory / self.pattern), start="beginning"), watcher=self.watcher, most_open=2
+        )
+        self.follower.turn()
+        self.follower.commit()
+
+    def _put(self, data: str) -> None:
+        self.writer.write(data.encode())
+
+    def _complete(self) -> None:
+        if self.unfinished:
+            self._put(f"{self.unfinished}\n")
+            self.unfinished = ""
+
+    @rule(count=st.integers(1, 40))
+    def write(self, count: int) -> None:
+        self._complete()
+        lines = serials(len(self.written) + 1, len(self.written) + count)
+        self.written += lines
+        self._put("".join(f"{line}\n" for line in lines))
+
+    @rule(cut=st.integers(1, 15))
+    def write_half_a_line(self, cut: int) -> None:
+        self._complete()
+        (line,) = serials(len(self.written) + 1, len(self.written) + 1)
+        self.written.append(line)
+        self._put(line[:cut])
+        self.unfinished = line[cut:]
+
+    @rule(later=st.booleans(), more=st.integers(0, 3))
+    def rotate_by_rename(self, later: bool, more: int) -> None:
+        """`later`: the writer goes on in the renamed file for some lines, before it opens a new one."""
+        self._complete()
+        shift(self.path)
+        self.path.rename(f"{self.path}.1")
+        if later:
+            self.write(1 + more)
+            self._complete()
+        self.writer.close()
+        self.writer = self.path.open("ab", buffering=0)
+
+    @rule(more=st.integers(0, 60))
+    def rotate_by_copytruncate(self, more: int) -> None:
+        self._complete()
+        shift(self.path)
+        copytruncate(self.path, Path(f"{self.path}.1"))
+        if more:
+            self.write(more)
+
+    @rule()
+    def rename_over(self) -> None:
+        """A new file is made elsewhere and renamed over the live one, which keeps another name too."""
+        self._complete()
+        shift(self.path)
+        os.link(self.path, f"{self.path}.1")
+        fresh = self.directory / "fresh"
+        self.writer.close()
+        self.writer = fresh.open("ab", buffering=0)
+        self.write(1)
+        fresh.rename(self.path)
+
+    @rule(number=st.integers(1, 3))
+    def compress(self, number: int) -> None:
+        path = Path(f"{self.path}.{number}")
+        if path.exists():
+            pack(path)
+
+    @rule(budget=st.sampled_from([64, 700, 1 << 20]))
+    def turn(self, budget: int) -> None:
+        self.follower.turn(budget)
+
+    @rule()
+    def commit(self) -> None:
+        self.follower.commit()
+
+    @rule()
+    def kill(self) -> None:
+        self.follower.kill()
+
+    @rule()
+    def restart(self) -> None:
+        self.follower.restart()
+
+    @rule()
+    def read_all(self) -> None:
+        self.follower.read()
+        unseen = 1 if self.unfinished else 0
+        assert self.follower.all == self.written[: len(self.written) - unseen]
+        assert not self.follower.partial
+        assert not self.follower.said("lost")
+
+    @invariant()
+    def nothing_out_of_order(self) -> None:
+        if hasattr(self, "follower"):
+            assert self.follower.all == self.written[: len(self.follower.all)]
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "follower"):
+                self._complete()
+                self.read_all()
+        finally:
+            if hasattr(self, "follower"):
+                self.follower.close()
+            self.writer.close()
+            shutil.rmtree(self.directory)
+
+
+@pytest.mark.parametrize("pattern", ["a.log", "a.log*"])
+@pytest.mark.parametrize(
+    ("watcher", "examples"), [pytest.param("reconcile", 120, id="by stat"), pytest.param("inotify", 15, id="by inotify")]
+)
+def test_each_line_is_seen_once_and_in_order(watcher, examples, pattern):
+    """Whatever is written, rotated, packed and killed in whatever order, the lines seen are the lines written."""
+    machine = type("Machine", (Rotating,), {"watcher": watcher, "pattern": pattern})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=int(os.environ.get("FOLLOWING_EXAMPLES", examples)),
+            stateful_step_count=25,
+            deadline=None,
+            report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
