@@ -208,15 +208,18 @@ class Daemon:
                     if self._state.failing:
                         break
         self._watchdog.moved("read")
-        if not self._dirty:
-            self._watchdog.moved("commit")
-        elif self._commit_is_due():
-            self._commit()
+        self._commit_what_is_due()
         now = time.monotonic()
         if now - self._kept_house >= HOUSEKEEPING_S:
             self._kept_house = now
             self._keep_house()
         self._turned = now
+
+    def _commit_what_is_due(self) -> None:
+        if not self._dirty:
+            self._watchdog.moved("commit")  # nothing to commit is no hang
+        elif self._commit_is_due():
+            self._commit()
 
     def _commit_is_due(self) -> bool:
         return time.monotonic() - self._committed >= COMMIT_S

@@ -56,7 +56,10 @@ def health() -> d.Dashboard:
             "Malformed lines",
             "Lines per second that start as a record and do not finish as one.",
             "short",
-            f'sum by (instance, stream) (rate(logwatch_lines_total{{{ALL}, outcome="malformed"}}[$__rate_interval]))',
+            (
+                f'sum by (instance, stream) (rate(logwatch_lines_total{{{ALL}, outcome="malformed"}}'
+                "[$__rate_interval]))"
+            ),
             per_stream,
         ),
         (

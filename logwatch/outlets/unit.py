@@ -119,7 +119,7 @@ def unit(settings: UnitSettings) -> str:
     if settings.systemd >= NOTIFY_RELOAD:
         kind = "Type=notify-reload"
     else:
-        kind = "Type=notify\nExecReload=/bin/kill -HUP $MAINPID"
+        kind = "Type=notify\nExecReload=/usr/bin/kill -HUP $MAINPID"
     seen = (*settings.files, settings.program, settings.config)
     homes = ("/home/", "/root/", "/run/user/")
     secrets = [path for path in map(PurePosixPath, settings.secrets) if path.parent == CREDENTIALS]

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TREE = ROOT / ".work" / "debian-13"
 PACKAGES = (
     "systemd,systemd-sysv,dbus,libssl3t64,libffi8,libsqlite3-0,libbz2-1.0,liblzma5,zlib1g,libreadline8t64,"
-    "libuuid1,libstdc++6,libexpat1,libncursesw6"
+    "libuuid1,libstdc++6,libexpat1,libncursesw6,procps"
 )
 PYTHON = "/opt/python/bin/python3"
 LAUNCHER = f"""\
