@@ -10,7 +10,9 @@ import math
 import numpy as np
 
 from logwatch.judging.bank import WINSOR, Bank, build, needed_samples
-from logwatch.judging.baseline import BIN, BINS, BLOCKS, CLIP, HEAD, LEAST_SCALE, Baseline, grid_step, robust_level
+from logwatch.judging.baseline import (
+    BIN, BINS, BLOCKS, CLIP, FAR, HEAD, LEAST_SCALE, Baseline, grid_step, robust_level,
+)  # fmt: skip
 from logwatch.judging.charts import MOST, RING_EXTRA
 from logwatch.judging.firing import Firing, opened
 from logwatch.model import Moment
@@ -29,7 +31,8 @@ def _baseline(row: np.ndarray) -> Baseline:
     scale = max(scale, least)
     unit = np.clip((row[:HEAD] - level) / scale, -CLIP, CLIP)
     phi0 = float(np.clip(unit[1:] @ unit[:-1] / (unit @ unit), -0.5, 0.95))
-    r = np.clip((row - level) / scale, -CLIP, CLIP)
+    raw = (row - level) / scale
+    r = np.clip(raw, -CLIP, CLIP)
     n = len(r)
     mean, variance = r.mean(), r.var()
     side = _sides(r, phi0)
@@ -41,7 +44,9 @@ def _baseline(row: np.ndarray) -> Baseline:
     index = np.clip(np.rint((np.clip(e, -CLIP, CLIP) + CLIP) / BIN).astype(int), 1, BINS - 2)
     index = np.where(side > 0, BINS - 1, np.where(side < 0, 0, index))
     bins = np.bincount(index, minlength=BINS)
-    began = (side != 0) & (side != np.concatenate([[0], side[:-1]]))
+    far = max(CLIP, FAR * abs(level) / scale)
+    beyond = (raw >= far).astype(int) - (raw <= -far)
+    began = (beyond != 0) & (beyond != np.concatenate([[0], beyond[:-1]]))
     memory = []
     for length in BLOCKS:
         count = n // length
@@ -61,8 +66,8 @@ def _baseline(row: np.ndarray) -> Baseline:
         phi=phi,
         samples=n,
         bins=tuple(bins.tolist()),
-        hits_low=int((began & (side < 0)).sum()),
-        hits_high=int((began & (side > 0)).sum()),
+        hits_low=int((began & (beyond < 0)).sum()),
+        hits_high=int((began & (beyond > 0)).sum()),
         memory=tuple(memory),
     )
 
@@ -121,8 +126,8 @@ class Fleet:
             k = len(bank.kinds)
             self.slope[i, :k], self.drop[i, :k], self.cap[i, :k] = bank.slope, bank.drop, bank.cap
             self.role[i, :k] = [codes[kind] for kind in bank.kinds]
-        self.level, self.scale, self.phi = (
-            np.array([getattr(b, name) for b in self.bases]) for name in ("level", "scale", "phi")
+        self.level, self.scale, self.phi, self.far = (
+            np.array([getattr(b, name) for b in self.bases]) for name in ("level", "scale", "phi", "far")
         )
         self.centre, self.unit, self.spread_unit = (
             np.array([getattr(b, name) for b in self.banks]) for name in ("centre", "unit", "spread_unit")
@@ -143,6 +148,7 @@ class Fleet:
             self.seen = 0
             self.total, self.hits = np.zeros(self.series), np.zeros(self.series, dtype=np.int64)
             self.outside = np.zeros(self.series, dtype=int)
+            self.beyond = np.zeros(self.series, dtype=int)
         self.state[which] = 0.0
 
     def step(self, x: np.ndarray) -> list[tuple[int, Firing]]:
@@ -157,16 +163,18 @@ class Fleet:
         u = (np.clip(e, -WINSOR, WINSOR) - self.centre) / self.unit
         high = (z >= CLIP) | (e > CLIP)
         side = high.astype(int) - (~high & ((z <= -CLIP) | (e < -CLIP)))
-        began = (side != 0) & (side != self.outside)
         self.outside = side
+        beyond = (z >= self.far).astype(int) - (z <= -self.far)
+        began = (beyond != 0) & (beyond != self.beyond)
+        self.beyond = beyond
         self.previous = np.where(side == 0, clipped, 0.0)
         v = np.where(side == 0, (e / self.spread_unit) ** 2, -1.0)
         gain = np.where(self.role == 0, self.slope * u[:, None] - self.drop, 0.0)
         one = self.role == 1
         gain = np.where(one & (v >= 0)[:, None], self.slope * v[:, None] - self.drop, gain)
         for role, sign in ((2, 1), (3, -1)):
-            hit = np.where((side == sign) & began, 1.0, 0.0)[:, None] * self.slope
-            gain = np.where(self.role == role, np.where((side == sign)[:, None], hit, -self.drop), gain)
+            hit = np.where((beyond == sign) & began, 1.0, 0.0)[:, None] * self.slope
+            gain = np.where(self.role == role, np.where((beyond == sign)[:, None], hit, -self.drop), gain)
         new = np.maximum(self.state + np.minimum(gain, self.cap), 0.0)
         starts = (self.state == 0.0) & (new > 0.0)
         if starts.any():

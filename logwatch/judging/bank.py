@@ -23,8 +23,11 @@ spikes."""
 LARGEST = 2.0
 SIZES = 8
 SPREAD_RUN = 5
-HIT_RATES = (0.03, 0.20)
-EASE = math.log(4)
+SHIFT_RUN = 8
+"""Samples that a shift's evidence needs at least; the gate of `firing.py` demands the user's own number."""
+
+HIT_RATES = (0.03, 0.10)
+EASE = math.log(2.5)
 """Neighbouring sizes fire together: their false alarms are fewer than their sum by about this factor."""
 
 LEAST_ROOT = 0.2
@@ -74,6 +77,7 @@ def build(baseline: Baseline, run_length: float, least_effect: float, least_samp
     budget = math.log(run_length * count)
     gain = math.sqrt((1 - baseline.phi) / (1 + baseline.phi)) / shape.unit
     smallest = max(least_effect * gain, _smallest(budget, shape))
+    run = min(SHIFT_RUN, least_samples)
     for theta in _grid(min(smallest, LARGEST)):
         for sign in (1.0, -1.0):
             goal = budget - EASE - math.log(2 / theta**2) - 1.166 * theta
@@ -81,11 +85,11 @@ def build(baseline: Baseline, run_length: float, least_effect: float, least_samp
             h = _with_error(goal, error)
             if h is None:
                 continue
-            found = _settle(h, least_samples, [(sign * theta * u - theta**2 / 2, p) for u, p in shape.shift])
+            found = _settle(h, run, [(sign * theta * u - theta**2 / 2, p) for u, p in shape.shift])
             if found is None:
                 continue
             h = found * _memory(baseline, h, theta)
-            _add(bank, "level_shift", sign * theta, sign * theta / h, theta**2 / 2 / h, least_samples, h)
+            _add(bank, "level_shift", sign * theta, sign * theta / h, theta**2 / 2 / h, run, h)
     bank.shifts = len(bank.kinds)
     bank.smallest = smallest / gain
     _add_spread(bank, budget, shape)
@@ -124,15 +128,20 @@ def weigh_shift(bank: Bank, e: float, begun: list[int]) -> float:
     return top
 
 
-def weigh_rest(bank: Bank, e: float, side: int, began: bool, begun: list[int]) -> float:
-    """The same for spread and outliers; `side` of an outlier, `began` where the sample before was none."""
+def weigh_rest(bank: Bank, e: float, sides: tuple[int, int], began: bool, begun: list[int]) -> float:
+    """The same for spread and a second mode.
+
+    `sides` are those of an outlier, and of a value where a second mode would be: 1, -1 or 0. `began` says
+    that the sample before was not there.
+    """
+    outlier, side = sides
     top = 0.0
     state = bank.state
     for index in range(bank.shifts, len(state)):
         old = state[index]
         kind = bank.kinds[index]
         if kind == "spread":
-            if side:
+            if outlier:
                 continue
             gain = bank.slope[index] * (e / bank.spread_unit) ** 2 - bank.drop[index]
         elif side == (1 if kind == "more_high" else -1):

@@ -15,6 +15,9 @@ from statistics import fmean, median
 
 HEAD = 256
 CLIP = 4.0
+FAR = 0.2
+"""A second mode lies at least this share of the level away: spikes at 4 scales may be too common to tell."""
+
 BINS = 65
 BIN = 2 * CLIP / (BINS - 1)
 SEGMENTS = 16
@@ -40,7 +43,7 @@ class Baseline:
         bins: Counts of innovations in steps of `BIN` from -4 to 4; those beyond lie in the outermost. They
             were
             counted with provisional figures: `bin_scale * e + bin_shift` is an innovation of this baseline.
-        hits_low, hits_high: How often a stretch of innovations beyond -4, 4 began.
+        hits_low, hits_high: How often a stretch of values beyond -`far`, `far` began.
         memory: For each of `BLOCKS`: variance of block means over what AR(1) predicts, 1 where not larger.
     """
 
@@ -71,6 +74,11 @@ class Baseline:
             return False
         margin = 0.25 * (self.high_context - self.low_context)
         return self.low_context - margin <= context <= self.high_context + margin
+
+    @property
+    def far(self) -> float:
+        """Where a second mode begins, in scales."""
+        return max(CLIP, FAR * abs(self.level) / self.scale)
 
     @property
     def mean_error(self) -> float:
@@ -114,6 +122,7 @@ class Learning:
     sum_pp: float = 0.0
     previous: float = 0.0
     outside: int = 0
+    beyond: int = 0
     bins: list[int] = field(default_factory=lambda: [0] * BINS)
     hits_low: int = 0
     hits_high: int = 0
@@ -217,10 +226,10 @@ def robust_level(values: list[float], first_scale: float = 0.0) -> tuple[float, 
     return middle, scale
 
 
-def robust_line(values: list[float], contexts: list[float], first_scale: float = 0.0) -> tuple[float, float]:
+def robust_line(values: list[float], contexts: list[float], step: float = 0.0) -> tuple[float, float]:
     """Slope over the context, and its standard error; slope 0 where the contexts do not differ.
 
-    Begins with the medians of the outer thirds, then least squares with residuals clipped at 4 deviations.
+    Begins with the medians of the outer thirds, then least squares on what lies within 4 deviations.
     """
     order = sorted(range(len(values)), key=contexts.__getitem__)
     third = max(len(order) // 3, 1)
@@ -229,25 +238,28 @@ def robust_line(values: list[float], contexts: list[float], first_scale: float =
     if run <= 0 or len(values) < 8:
         return 0.0, math.inf
     slope = (median([values[i] for i in far]) - median([values[i] for i in near])) / run
-    centre = fmean(contexts)
-    offsets = [context - centre for context in contexts]
-    power = sum(offset * offset for offset in offsets)
-    scale = 0.0
+    error = math.inf
     for _ in range(8):
-        residuals = [value - slope * offset for value, offset in zip(values, offsets, strict=True)]
-        level, scale = robust_level(residuals, first_scale)
-        low, high = level - CLIP * scale, level + CLIP * scale
-        tilt = (
-            sum(
-                (min(max(r, low), high) - level) * offset
-                for r, offset in zip(residuals, offsets, strict=True)
-            )
-            / power
-        )
+        flat = [value - slope * context for value, context in zip(values, contexts, strict=True)]
+        kept = inliers(flat, step)
+        centre, level = fmean([contexts[i] for i in kept]), fmean([flat[i] for i in kept])
+        power = sum((contexts[i] - centre) ** 2 for i in kept)
+        if power <= 0:
+            return 0.0, math.inf
+        tilt = sum((flat[i] - level) * (contexts[i] - centre) for i in kept) / power
         slope += tilt
-        if abs(tilt) * math.sqrt(power) < 1e-3 * scale:
+        rest = sum((flat[i] - level - tilt * (contexts[i] - centre)) ** 2 for i in kept)
+        error = math.sqrt(max(rest, step * step / 12) / max(len(kept) - 2, 1) / power)
+        if abs(tilt) < 0.01 * error:
             break
-    return slope, scale / math.sqrt(power)
+    return slope, error
+
+
+def inliers(values: list[float], step: float = 0.0) -> list[int]:
+    """Indices of what lies within 4 deviations of the median: the MAD's, or a grid step if larger."""
+    middle = median(values)
+    deviation = max(1.4826 * median([abs(v - middle) for v in values]), step, LEAST_SCALE * abs(middle))
+    return [index for index, value in enumerate(values) if abs(value - middle) <= CLIP * deviation]
 
 
 def _begin(memory: Learning) -> None:
@@ -275,6 +287,7 @@ def _begin(memory: Learning) -> None:
 def _sum(memory: Learning, value: float, context: float) -> None:
     offset = context - memory.context if memory.per_token else 0.0
     r = (value - memory.level - memory.per_token * offset) / memory.scale
+    _hit(memory, r)
     r = CLIP if r > CLIP else max(r, -CLIP)
     memory.samples += 1
     memory.sum_r += r
@@ -290,7 +303,9 @@ def _sum(memory: Learning, value: float, context: float) -> None:
     e = r if memory.outside else (r - memory.phi * memory.previous) / math.sqrt(1 - memory.phi**2)
     side = outlier_side(r, e)
     memory.previous = 0.0 if side else r
-    _count(memory, e, side)
+    memory.outside = side
+    index = round((min(max(e, -CLIP), CLIP) + CLIP) / BIN)
+    memory.bins[(BINS - 1 if side > 0 else 0) if side else min(max(index, 1), BINS - 2)] += 1
     _segment(memory, r)
     for block, length in zip(memory.blocks, BLOCKS, strict=True):
         block.total += r
@@ -310,15 +325,19 @@ def outlier_side(z: float, e: float) -> int:
     return -1 if z <= -CLIP or e < -CLIP else 0
 
 
-def _count(memory: Learning, e: float, side: int) -> None:
-    if side and side != memory.outside:
+def far_side(z: float, far: float) -> int:
+    """1 or -1 where a value lies where a second mode would."""
+    return 1 if z >= far else -1 if z <= -far else 0
+
+
+def _hit(memory: Learning, r: float) -> None:
+    side = far_side(r, max(CLIP, FAR * abs(memory.level) / memory.scale))
+    if side and side != memory.beyond:
         if side > 0:
             memory.hits_high += 1
         else:
             memory.hits_low += 1
-    memory.outside = side
-    index = round((min(max(e, -CLIP), CLIP) + CLIP) / BIN)
-    memory.bins[(BINS - 1 if side > 0 else 0) if side else min(max(index, 1), BINS - 2)] += 1
+    memory.beyond = side
 
 
 def _segment(memory: Learning, r: float) -> None:

@@ -19,6 +19,7 @@ from logwatch.judging.baseline import (
     Learning,
     baseline_of,
     change_inside,
+    far_side,
     learn,
     outlier_side,
 )
@@ -57,6 +58,7 @@ class ChartMemory:
     seen: int = 0
     previous: float = 0.0
     outside: int = 0
+    beyond: int = 0
     total: float = 0.0
     hits: int = 0
     total_at: list[float] = field(default_factory=list)
@@ -124,8 +126,10 @@ class Chart:
             e = (clipped - base.phi * memory.previous) / math.sqrt(1 - base.phi * base.phi)
         side = outlier_side(z, e)
         memory.previous = 0.0 if side else clipped
-        began = bool(side) and side != memory.outside
         memory.outside = side
+        beyond = far_side(z, base.far)
+        began = bool(beyond) and beyond != memory.beyond
+        memory.beyond = beyond
         if memory.firing is not None:
             return self._follow(e, Moment(line, time))
         top = self._evidence(e, clipped, began, line, time)
@@ -151,7 +155,7 @@ class Chart:
         memory.seen += 1
         begun: list[int] = []
         top = weigh_shift(bank, e, begun)
-        top = max(top, weigh_rest(bank, e, memory.outside, began, begun))
+        top = max(top, weigh_rest(bank, e, (memory.outside, memory.beyond), began, begun))
         for index in begun:
             bank.origin[index] = memory.seen
             memory.total_at[index] = memory.total

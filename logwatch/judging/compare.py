@@ -1,8 +1,10 @@
-"""Level 2: two runs compared at equal conditions: what changed, how surely, by how much, and the likely cause.
+"""Level 2: two runs compared at equal conditions: what changed, how surely, how much, and the likely cause.
 
-Each phase is compared within each batch size that both runs know, at a common context: each run's own robust
-line moves its samples there. The evidence of all batch sizes counts, the shift is told for the best known one. The draft's shape, graphs and versions are not made equal: they are what may
-have changed. Imports numpy and scipy.
+Each phase is compared within each batch size that both runs know, at a common context: each run's own
+robust line moves its samples there. The evidence of all batch sizes counts; the shift is told for the best
+known one. The draft's shape, graphs and versions are not made equal: they are what may have changed.
+
+Imports numpy and scipy: for commands, never on the watch path.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from statistics import median
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +20,19 @@ from logwatch.judging.baseline import grid_step, robust_line
 from logwatch.judging.causes import PARTS, Case, changed, likely_causes
 from logwatch.judging.conditions import TOKENS, WHOLE
 from logwatch.judging.economics import Economics, cycle_time_s, economics
-from logwatch.judging.facts import Facts
-from logwatch.judging.ranktests import Difference, Stratum, difference, p_value, shape_p_value, spread_over_grid
+from logwatch.judging.ranktests import (
+    Difference,
+    Stratum,
+    difference,
+    p_value,
+    shape_p_value,
+    spread_over_grid,
+)
 from logwatch.judging.runs import Observed, Run, series_of
-from logwatch.model import Cause
+
+if TYPE_CHECKING:
+    from logwatch.judging.facts import Facts
+    from logwatch.model import Cause
 
 FLOOR = 0.02
 ALPHA = 0.01
@@ -157,7 +169,11 @@ def at_common_context(samples: list[Observed], context: float | None) -> list[fl
 
 
 def _phase(
-    phase: str, before: dict[str, list[Observed]], after: dict[str, list[Observed]], floor: float, alpha: float
+    phase: str,
+    before: dict[str, list[Observed]],
+    after: dict[str, list[Observed]],
+    floor: float,
+    alpha: float,
 ) -> PhaseChange | str:
     """The change over all batch sizes that both know, told for the best known; or why there is none."""
     old, new = _by_batch(before), _by_batch(after)
@@ -175,7 +191,9 @@ def _phase(
     level = float(np.median(stratum.a))
     smaller = min(len(stratum.a), len(stratum.b))
     verdict, needed = _judge(found, p, abs(level) or 1.0, smaller, floor, alpha)
-    shape = shape_p_value(stratum.a, stratum.b, (found.time_a, found.time_b)) if smaller >= SHAPE_FROM else None
+    shape = (
+        shape_p_value(stratum.a, stratum.b, (found.time_a, found.time_b)) if smaller >= SHAPE_FROM else None
+    )
     return PhaseChange(
         phase=phase,
         conditions=name,

@@ -72,9 +72,10 @@ def opened(
         return _shift(size, since, mean, onset, ring, base, level, least, run)
     newest = [z for z, _, _ in ring]
     if kind == "spread":
-        inner = [z for z in newest if abs(z) <= CLIP]
-        deviation = math.sqrt(fmean([(z - fmean(inner)) ** 2 for z in inner])) if len(inner) > 1 else 0.0
-        if deviation < 1.1 or sum(abs(z) > 1.0 for z in inner) < 6:
+        inner = [z for z in newest if abs(z) <= CLIP] or [0.0]
+        middle = fmean(inner)
+        deviation = math.sqrt(fmean([(z - middle) ** 2 for z in inner]))
+        if deviation < 1.1 or abs(middle) > 0.75 or sum(abs(z) > 1.0 for z in inner) < 6:
             return None
         detail = f"The spread is {deviation:.1f} times what it was; the level is judged apart."
         finding = Finding(
@@ -82,7 +83,7 @@ def opened(
         )
         return Firing(kind, finding, deviation - 1, deviation - 1, size, level)
     sign = 1.0 if kind == "more_high" else -1.0
-    far = [z for z in newest if sign * z > CLIP] or [sign * CLIP]
+    far = [z for z in newest if sign * z >= base.far] or [sign * base.far]
     mode = level + median(far) * base.scale
     if abs(mode - level) < least:
         return None
@@ -105,7 +106,7 @@ def follow(
     run: int,
 ) -> Finding | None:
     """One sample after the alarm: recovery, worsening, or the size with its interval."""
-    if _recovered(firing, e, here, base, bank, run):
+    if _recovered(firing, e, here, ring, base, bank, run):
         firing.over = True
         return replace(firing.finding, change=Change.RESOLVED, resolved=firing.back_since)
     if firing.kind != "level_shift":
@@ -151,9 +152,11 @@ def _shift(
     effect = recent if start or abs(mean) > 3.0 else mean
     if sign * effect * base.scale < least:
         return None
-    error = math.sqrt((1 + base.phi) / (1 - base.phi) / run)
-    if sign * recent < 0.5 * abs(effect) - 1.64 * error:
-        return None  # it went away meanwhile
+    half = run // 2
+    error = math.sqrt((1 + base.phi) / (1 - base.phi) / half)
+    for part in (newest[-run:-half], newest[-half:]):
+        if sign * _clipped_mean(part) < 0.5 * abs(effect) - 1.64 * error:
+            return None  # it went away meanwhile
     after = level + effect * base.scale
     finding = Finding(
         change=Change.OPENED,
@@ -186,7 +189,15 @@ def _onset_error(effect: float, base: Baseline) -> int:
     return math.ceil(7 * factor / max(effect * effect, 1e-9))
 
 
-def _recovered(firing: Firing, e: float, here: Moment, base: Baseline, bank: Bank, run: int) -> bool:
+def _recovered(
+    firing: Firing,
+    e: float,
+    here: Moment,
+    ring: Sequence[tuple[float, int, str | None]],
+    base: Baseline,
+    bank: Bank,
+    run: int,
+) -> bool:
     """Sum the evidence for the old state against the told one."""
     if firing.kind == "level_shift":
         gain = math.sqrt((1 - base.phi) / (1 + base.phi)) / bank.unit
@@ -198,7 +209,8 @@ def _recovered(firing: Firing, e: float, here: Moment, base: Baseline, bank: Ban
         evidence = 0.0 if abs(e) > CLIP else math.log(2) / 2 - v * v / 4
         run = 5
     else:
-        hit = e > CLIP if firing.kind == "more_high" else e < -CLIP
+        z = ring[-1][0]
+        hit = z >= base.far if firing.kind == "more_high" else z <= -base.far
         rate = firing.size
         evidence = -EVIDENCE / 2 if hit else -math.log(1 - rate)
         run = 5

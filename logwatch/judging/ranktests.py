@@ -1,21 +1,27 @@
 """Level 1: two samples compared by ranks, honest about autocorrelation, rounding and few samples.
 
-Equal logs differ by chance more than independent samples would: neighbouring reports are alike. The variance of
-the rank statistic is therefore taken with the integrated autocorrelation time of the ranks (Geyer's initial
-positive sequence). Strata (batch sizes) are compared within and their evidence is added (van Elteren). The shift is Hodges
-and Lehmann's, the median of all pairwise differences; its interval inverts the same test. Values on a grid are
-to be spread over their grid step before, seeded, so that ties neither hide nor fake a shift. Imports numpy and scipy: for commands, never on the watch path.
+Equal logs differ by chance more than independent samples would: neighbouring reports are alike. The variance
+of the rank statistic is therefore taken with the integrated autocorrelation time of the ranks (Geyer's
+initial positive sequence). Strata (batch sizes) are compared within, and their evidence is added (van
+Elteren). The shift is Hodges and Lehmann's, the median of all pairwise differences; its interval inverts the
+same test. Values on a grid are to be spread over their grid step before, seeded, so that ties neither hide
+nor fake a shift.
+
+Imports numpy and scipy: for commands, never on the watch path.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Array = NDArray[np.float64]
 EXACT_BELOW = 9
@@ -63,7 +69,7 @@ def difference(stratum: Stratum, confidence: float = 0.95) -> Difference:
 
 
 def p_value(strata: Sequence[Stratum]) -> float:
-    """Two-sided rank test over strata (van Elteren): exact for few samples, else with autocorrelation times."""
+    """Two-sided rank test over strata (van Elteren): exact for few samples, else by autocorrelation times."""
     few = all(min(len(s.a), len(s.b)) < EXACT_BELOW and max(_times(s)) < CORRELATED for s in strata)
     if few and math.prod(len(s.a) * len(s.b) + 1 for s in strata) <= MOST_EXACT:
         return _exact(strata)
@@ -140,8 +146,9 @@ def _exact(strata: Sequence[Stratum]) -> float:
     for s in strata:
         n, m = len(s.a), len(s.b)
         weight = 1 / (n + m + 1)
-        ties = _pairs_at_most(s.a, s.b, 0.0) - _pairs_at_most(s.a, s.b, -1e-15 * float(np.abs(s.a).max()))
-        u = n * m - _pairs_at_most(s.a, s.b, 0.0) + ties / 2
+        at_most = _pairs_at_most(s.a, s.b, 0.0)
+        below = _pairs_at_most(s.a, s.b, -1e-15 * float(np.abs(s.a).max()))
+        u = n * m - (at_most + below) / 2
         found += weight * (u - n * m / 2)
         counts = _rank_sum_counts(n, m)
         new: dict[float, float] = {}

@@ -33,12 +33,13 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One sample of a series."""
+    """One sample of a series; `tokens` is how many each request grew while it was taken."""
 
     value: float
     context: float | None
     line: int
     time: str | None
+    tokens: float = 0.0
 
 
 def gather(runs: list[Run], path: str, item: Item) -> None:
@@ -79,7 +80,8 @@ def series_of(run: Run) -> dict[str, dict[str, list[Observed]]]:
             if bucket is not None:
                 context = None if phase == TOKENS else cycle.conditions.context_tokens
                 where = found.setdefault(phase, {}).setdefault(bucket_text(bucket), [])
-                where.append(Observed(value, context, cycle.place.line, cycle.time))
+                grown = cycle.cycles * (cycle.tokens_per_cycle or 1.0)
+                where.append(Observed(value, context, cycle.place.line, cycle.time, grown))
     return found
 
 

@@ -1,0 +1,244 @@
+"""Level 6: `logwatch compare`: what changed between two logs, how surely, and why."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from logwatch.commands.common import config_option, format_option
+from logwatch.config import load_config
+from logwatch.units import milliseconds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from logwatch.judging.compare import Comparison, PhaseChange
+    from logwatch.judging.economics import Economics
+
+CHANGED = 1
+_SAYS = {"same": "No significant change", "changed": "Changed", "cannot_tell": "Cannot tell"}
+
+
+@click.command("compare", short_help="What changed between two logs, how surely, and why.")
+@click.argument("good", metavar="GOOD")
+@click.argument("bad", metavar="BAD")
+@config_option
+@click.option("--floor", type=click.FloatRange(0, 100), default=2.0, show_default=True, metavar="PERCENT",
+              help="Smallest change that matters.")  # fmt: skip
+@click.option("--alpha", type=click.FloatRange(0, 0.5, min_open=True), default=0.01, show_default=True,
+              help="Chance to call two equal logs different.")  # fmt: skip
+@click.option("--baseline", type=click.FloatRange(0, min_open=True), metavar="TOK_S",
+              help="Tokens per second without speculation, for break-even.")  # fmt: skip
+@format_option("table", "json", "markdown")
+def command(
+    good: str,
+    bad: str,
+    config_path: Path | None,
+    floor: float,
+    alpha: float,
+    baseline: float | None,
+    output: str,
+) -> None:
+    """Compare two logs, or two runs of one: phases at equal conditions, settings, environment, likely cause.
+
+    GOOD and BAD are logs; `server.log#2` is the second run of a log. Without a number the last run counts;
+    where both are the same log, its first run is compared with its last.
+
+    \b
+    Examples:
+      logwatch compare last_week.log today.log
+      logwatch compare server.log#1 server.log#2 --format markdown
+
+    Exit status: 0 no significant change, or too few samples to tell; 1 a significant change; 2 trouble.
+    """
+    from logwatch.commands.comparing import chosen, read_runs, the_run
+    from logwatch.judging.compare import compare
+
+    config = load_config(config_path)
+    (old_path, old), (new_path, new) = chosen(good), chosen(bad)
+    old_runs = read_runs(old_path, config)
+    new_runs = old_runs if new_path == old_path else read_runs(new_path, config)
+    found = compare(
+        the_run(old_runs, old_path, old, first=new_path == old_path),
+        the_run(new_runs, new_path, new),
+        floor=floor / 100,
+        alpha=alpha,
+        baseline_tokens_per_second=baseline or config.speculation.baseline_tokens_per_second,
+    )
+    if output == "json":
+        click.echo(json.dumps(as_json(found), indent=2))
+    elif output == "markdown":
+        click.echo(as_markdown(found))
+    else:
+        print_table(found)
+    raise click.exceptions.Exit(CHANGED if found.verdict == "changed" else 0)
+
+
+def as_json(found: Comparison) -> dict[str, Any]:
+    """The comparison as the contract has it."""
+    from logwatch.judging.conditions import TOKENS
+
+    return {
+        "schema": "logwatch.compare/1",
+        "verdict": found.verdict,
+        "good": found.good,
+        "bad": found.bad,
+        "phases": [_phase_json(each, 1e3, "_ms") for each in found.phases if each.phase != TOKENS],
+        "tokens_per_cycle": next(
+            (_phase_json(each, 1.0, "") for each in found.phases if each.phase == TOKENS), None
+        ),
+        "settings": [_named(*each) for each in found.settings],
+        "environment": [_named(*each) for each in found.environment],
+        "causes": [{"cause": c.cause, "evidence": c.evidence, "score": c.score} for c in found.causes],
+        "economics": {
+            side: {
+                "cycle_ms": _rounded(each.cycle_s, 1e3),
+                "tokens_per_cycle": _rounded(each.tokens_per_cycle),
+                "estimated_tokens_per_second": _rounded(each.estimated_tokens_per_second),
+                "breakeven_tokens_per_cycle": _rounded(each.breakeven_tokens_per_cycle),
+                "speedup": _rounded(each.speedup),
+            }
+            for side, each in zip(("before", "after"), found.economics, strict=True)
+        },
+        "notes": list(found.notes),
+    }
+
+
+def as_markdown(found: Comparison) -> str:
+    """The comparison as an issue tracker shows it."""
+    lines = [f"**{_headline(found)}** ({found.good} against {found.bad})", ""]
+    if found.phases:
+        lines += ["| " + " | ".join(_HEADS) + " |", "|" + "|".join(["---", *["---:"] * 5, "---"]) + "|"]
+        lines += ["| " + " | ".join(_cells(each)) + " |" for each in found.phases]
+        lines.append("")
+    lines += [f"- {text}" for text in _sentences(found)]
+    for title, rows in (("Settings", found.settings), ("Environment", found.environment)):
+        if rows:
+            lines += ["", f"| {title} | before | after |", "|---|---|---|"]
+            lines += [f"| `{name}` | {_cell(old)} | {_cell(new)} |" for name, old, new in rows]
+    return "\n".join(lines)
+
+
+def print_table(found: Comparison) -> None:
+    """The comparison for a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+    console.print(f"{_headline(found)}\n", markup=False)
+    console.print(f"good: {found.good}\nbad:  {found.bad}\n", markup=False)
+    if found.phases:
+        table = Table(*_HEADS, box=None, pad_edge=False)
+        for column in table.columns[1:6]:
+            column.justify = "right"
+        for each in found.phases:
+            table.add_row(*_cells(each))
+        console.print(table)
+    for text in _sentences(found):
+        console.print(text, markup=False)
+    for title, rows in (("Settings that differ", found.settings), ("Environment", found.environment)):
+        if rows:
+            console.print(f"\n{title}")
+            for name, old, new in rows:
+                console.print(f"  {name}: {_short(old)} -> {_short(new)}", markup=False)
+
+
+_HEADS = ("phase", "before", "after", "ratio", "shift (95 % interval)", "p", "verdict")
+
+
+def _headline(found: Comparison) -> str:
+    moved = [each for each in found.phases if each.verdict == "changed"]
+    main = next((each for each in moved if each.phase == "target_verify"), moved[0] if moved else None)
+    if main is None:
+        needed = [each.needed for each in found.phases if each.needed is not None]
+        more = f": about {max(needed)} samples on each side are needed" if needed else ""
+        return f"{_SAYS[found.verdict]}{more if found.verdict == 'cannot_tell' else ''}"
+    cause = f", most likely {found.causes[0].cause}" if found.causes else ""
+    return f"{_SAYS[found.verdict]}: {main.phase} x {main.ratio:.2f}{cause}"
+
+
+def _sentences(found: Comparison) -> list[str]:
+    from logwatch.judging.economics import cost_sentence
+
+    told = [f"Cause: {cause.cause} ({cause.score:.2f}). {cause.evidence}" for cause in found.causes]
+    for side, each in zip(("Before", "After"), found.economics, strict=True):
+        told.append(f"{side}: {_throughput(each)} {cost_sentence(each)}".strip())
+    where = {(each.conditions, each.context) for each in found.phases if each.conditions}
+    for conditions, context in sorted(where, key=lambda pair: (pair[1] is not None, pair[0])):
+        at = "" if context is None else f" and {context:.0f} tokens of context"
+        told.append(f"Compared at {conditions}{at}.")
+    for phase in found.phases:
+        if phase.verdict == "cannot_tell":
+            have = f"{phase.samples[0]} and {phase.samples[1]} samples"
+            told.append(f"{phase.phase}: {have} cannot tell; about {phase.needed} on each side would.")
+        if phase.spread_p_value is not None and phase.spread_p_value < 0.001:
+            told.append(f"{phase.phase}: its spread or shape changed as well (p {phase.spread_p_value:.1g}).")
+    return [*told, *found.notes]
+
+
+def _throughput(each: Economics) -> str:
+    parts = []
+    if each.tokens_per_cycle is not None:
+        parts.append(f"{each.tokens_per_cycle:.2f} tokens per cycle")
+    if each.estimated_tokens_per_second is not None:
+        parts.append(f"about {each.estimated_tokens_per_second:.1f} tok/s")
+    return f"{', '.join(parts)}." if parts else "no throughput known."
+
+
+def _cells(each: PhaseChange) -> tuple[str, ...]:
+    share = (
+        f", {each.explains:.0%} of the change"
+        if each.explains is not None and each.verdict == "changed"
+        else ""
+    )
+    return (
+        each.phase,
+        _value(each, each.before),
+        _value(each, each.after),
+        f"x {each.ratio:.2f}",
+        f"{_value(each, each.shift)} ({_value(each, each.low)} .. {_value(each, each.high)})",
+        f"{each.p_value:.1g}",
+        f"{each.verdict.replace('_', ' ')}{share}",
+    )
+
+
+def _value(each: PhaseChange, value: float) -> str:
+    return f"{value:.2f}" if each.phase == "tokens_per_cycle" else milliseconds(value)
+
+
+def _phase_json(each: PhaseChange, factor: float, unit: str) -> dict[str, Any]:
+    return {
+        "phase": each.phase,
+        f"before{unit}": _rounded(each.before, factor),
+        f"after{unit}": _rounded(each.after, factor),
+        f"shift{unit}": _rounded(each.shift, factor),
+        f"shift_interval{unit}": [_rounded(each.low, factor), _rounded(each.high, factor)],
+        "ratio": _rounded(each.ratio),
+        "p_value": float(f"{each.p_value:.3g}"),
+        "verdict": each.verdict,
+        "samples": list(each.samples),
+        "needed_samples": each.needed,
+        "share_of_change": _rounded(each.explains),
+        "conditions": each.conditions or None,
+        "context_tokens": each.context,
+    }
+
+
+def _named(name: str, before: str | None, after: str | None) -> dict[str, str | None]:
+    return {"name": name, "before": before, "after": after}
+
+
+def _rounded(value: float | None, factor: float = 1.0) -> float | None:
+    return None if value is None else round(value * factor, 4)
+
+
+def _short(value: str | None) -> str:
+    text = "(not set)" if value is None else value
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _cell(value: str | None) -> str:
+    return "(not set)" if value is None else f"`{_short(value)}`"

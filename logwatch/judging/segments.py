@@ -1,0 +1,107 @@
+"""Level 1: a finished series cut where its level changes, as a second opinion and before anything is learnt.
+
+Least squares segmentation (ruptures' KernelCPD) on values clipped at 4 deviations, with a penalty in long-run
+variances. Deviation and autocorrelation are taken from differences, which a change of level touches but once.
+Segments that are too short, or steps too small to matter, are dropped. Imports numpy and ruptures.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import ruptures
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+CLIP = 4.0
+PENALTY = 3.0
+SURE = 4.0
+SHORTEST = 5
+LONGEST = 4000
+"""Longer series are cut as means of blocks: the cost grows with the square."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change of level: the index of its first sample, and the levels before and after."""
+
+    index: int
+    before: float
+    after: float
+
+
+def steps(values: Array, least: float, shortest: int = SHORTEST) -> list[Step]:
+    """Where the level changes for good.
+
+    Args:
+        values: In order of time.
+        least: Smallest step that matters, in the values' unit.
+        shortest: Fewest samples of a segment.
+    """
+    if len(values) > LONGEST:
+        block = math.ceil(len(values) / LONGEST)
+        whole = len(values) // block * block
+        means = np.median(values[:whole].reshape(-1, block), axis=1)
+        return [
+            Step(each.index * block, each.before, each.after)
+            for each in steps(means, least, max(2, shortest // block))
+        ]
+    if len(values) < 2 * shortest:
+        return []
+    deviation, phi = noise(values)
+    long_run = deviation * math.sqrt((1 + phi) / (1 - phi))
+    clipped = _clipped(values, deviation)
+    if deviation <= 0:
+        return []
+    model = ruptures.KernelCPD(kernel="linear", min_size=shortest).fit((clipped / long_run)[:, None])
+    cuts = [0, *model.predict(pen=PENALTY * math.log(len(values)))]
+    return _kept(clipped, cuts, least, long_run)
+
+
+def noise(values: Array) -> tuple[float, float]:
+    """Deviation and lag-1 autocorrelation around a level that may change now and then."""
+    d = np.diff(values)
+    scale = 1.4826 * float(np.median(np.abs(d - np.median(d)))) or float(np.std(d))
+    for _ in range(8):
+        inner = np.clip(d, -CLIP * scale, CLIP * scale)
+        new = float(np.sqrt(np.mean(inner**2)))
+        if abs(new - scale) <= 1e-3 * scale:
+            break
+        scale = new
+    inner = np.clip(d, -CLIP * scale, CLIP * scale)
+    power = float(np.mean(inner**2))
+    if power <= 0:
+        return 0.0, 0.0
+    lag = float(np.mean(inner[1:] * inner[:-1])) / power
+    phi = min(max(1 + 2 * lag, 0.0), 0.9)
+    return math.sqrt(power / (2 * (1 - phi))), phi
+
+
+def _clipped(values: Array, deviation: float) -> Array:
+    """Values within 4 deviations of their neighbourhood's median, so that spikes weigh no more than that."""
+    half = 10
+    padded = np.pad(values, half, mode="edge")
+    middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1)
+    clipped: Array = np.clip(values, middle - CLIP * deviation, middle + CLIP * deviation)
+    return clipped
+
+
+def _kept(values: Array, cuts: list[int], least: float, long_run: float) -> list[Step]:
+    """Drop the weakest cut until all that are left matter and are sure."""
+    while len(cuts) > 2:
+        levels = [float(np.mean(values[a:b])) for a, b in pairwise(cuts)]
+        sizes = [b - a for a, b in pairwise(cuts)]
+        jumps = [abs(b - a) for a, b in pairwise(levels)]
+        errors = [long_run * math.sqrt(1 / a + 1 / b) for a, b in pairwise(sizes)]
+        scores = [min(jump / least, jump / (SURE * e)) for jump, e in zip(jumps, errors, strict=True)]
+        weakest = int(np.argmin(scores))
+        if scores[weakest] >= 1:
+            return [
+                Step(cut, before, after)
+                for cut, before, after in zip(cuts[1:-1], levels, levels[1:], strict=False)
+            ]
+        del cuts[weakest + 1]
+    return []
