@@ -101,13 +101,33 @@ class BandConfig(Section):
 
 
 class DetectConfig(Section):
-    """Change detection besides bands.
-
-    `baseline` names a file written by `logwatch tune`: what is normal, per phase and conditions.
-    """
+    """Change detection besides bands."""
 
     false_alarms_per_year: float = Field(default=1.0, gt=0)
-    baseline: Path | None = None
+
+
+class BaselineConfig(Section):
+    """What is normal for one phase under the conditions of its `bucket`, as `logwatch tune` writes it.
+
+    Charts begin with it instead of learning. The keys are those of `judging.baseline.Baseline`.
+    """
+
+    phase: str = Field(min_length=1)
+    bucket: str
+    level: float
+    scale: float = Field(gt=0)
+    per_token: float = 0.0
+    context: float = 0.0
+    low_context: float = 0.0
+    high_context: float = 0.0
+    phi: float = Field(default=0.0, ge=-0.9, le=0.99)
+    samples: int = Field(gt=1)
+    bins: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    bin_scale: float = Field(default=1.0, gt=0)
+    bin_shift: float = 0.0
+    hits_low: int = Field(default=0, ge=0)
+    hits_high: int = Field(default=0, ge=0)
+    memory: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
 
 class SpeculationConfig(Section):
@@ -185,6 +205,7 @@ class Config(Section):
     band: tuple[BandConfig, ...] = (
         BandConfig.model_validate({"phase": "target_verify", "low": "17ms", "high": "21ms"}),
     )
+    baseline: tuple[BaselineConfig, ...] = ()
     detect: DetectConfig = DetectConfig()
     speculation: SpeculationConfig = SpeculationConfig()
     http: HttpConfig = HttpConfig()

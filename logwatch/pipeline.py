@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from logwatch.config import BandConfig, Config
+from logwatch.config import BandConfig, BaselineConfig, Config
 from logwatch.grammar.load import load_grammars
 from logwatch.grammar.streaming import Reader
 from logwatch.judging.bands import Band, Rules
+from logwatch.judging.baseline import Baseline
 from logwatch.judging.incidents import Incidents, IncidentsMemory
-from logwatch.judging.judgements import Judgements, JudgementsMemory
+from logwatch.judging.judgements import Judgements, JudgementsMemory, Tuned
 from logwatch.model import Frame, Item, Line, Malformed, Notice, Notify, Read, Record
 from logwatch.reading.cycles import Cycles, CyclesMemory
 from logwatch.reading.framing import Framing, FramingMemory
@@ -45,6 +46,7 @@ class Settings:
     reader: Reader
     bands: tuple[Band, ...]
     rules: Rules
+    tuned: tuple[Tuned, ...] = ()
 
     @classmethod
     def of_config(cls, config: Config) -> Settings:
@@ -61,6 +63,7 @@ class Settings:
                 false_alarms_per_year=config.detect.false_alarms_per_year,
                 baseline_tokens_per_second=config.speculation.baseline_tokens_per_second,
             ),
+            tuned=tuple(_tuned(each) for each in config.baseline),
         )
 
 
@@ -75,6 +78,10 @@ def _band(band: BandConfig) -> Band:
         severity=band.severity,
         per_context_token_s=band.per_context_token,
     )
+
+
+def _tuned(each: BaselineConfig) -> Tuned:
+    return Tuned(each.phase, each.bucket, Baseline(**each.model_dump(exclude={"phase", "bucket"})))
 
 
 class Pipeline:
@@ -109,7 +116,7 @@ class Pipeline:
 
     def _build(self, settings: Settings, judgements: JudgementsMemory, incidents: IncidentsMemory) -> None:
         self._records = Records(settings.reader)
-        self._judgements = Judgements(settings.bands, settings.rules)
+        self._judgements = Judgements(settings.bands, settings.rules, settings.tuned)
         self._judgements.memory = judgements
         self._incidents = Incidents(settings.bands, settings.rules)
         self._incidents.memory = incidents

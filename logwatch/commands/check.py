@@ -74,8 +74,6 @@ def check(config_path: Path | None, *, network: bool) -> Iterator[Finding]:
         return
     yield Finding("configuration", str(path or "(none)"), "valid" if path else "defaults are used")
     yield from _grammars(config)
-    if config.detect.baseline is not None and not config.detect.baseline.is_file():
-        yield Finding("configuration", "detect.baseline", problem=f"{config.detect.baseline} does not exist")
     for source in config.source:
         yield _source(source)
     for alert in config.alert:
