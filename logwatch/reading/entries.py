@@ -38,14 +38,17 @@ class Entry:
     cut: bool
 
 
+def may_hold_entries(text: str) -> bool:
+    """Whether a text has any key that holds a message; takes time linear in its length."""
+    return any(f'"{key}"' in text for key in _MESSAGE_KEYS)
+
+
 def entries_of(text: str, position: int) -> list[Entry]:
     """Entries of the JSON objects from `position` on; empty if these are not log entries.
 
     Two objects may share a line. What is behind the last whole object is not looked at.
     """
     entries: list[Entry] = []
-    if not any(f'"{key}"' in text for key in _MESSAGE_KEYS):
-        return entries
     while text.startswith("{", position) and len(entries) < _MOST_ENTRIES:
         try:
             found, end = _JSON.raw_decode(text, position)

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from logwatch.model import Frame, Line, Place
-from logwatch.reading.entries import Entry, entries_of
+from logwatch.reading.entries import Entry, entries_of, may_hold_entries
 from logwatch.reading.wrappings import (
     COLOURS,
     CRI,
@@ -98,6 +98,7 @@ class _Text:
         column: Column, from 1, of its first character.
         cuts: Positions in `text` before which characters were removed.
         removed: How many were removed up to each of `cuts`.
+        holds_entries: Whether it may hold JSON entries; None until that was looked for, once a text.
     """
 
     place: Place
@@ -108,6 +109,13 @@ class _Text:
     writer: str | None
     cuts: list[int] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)
+    holds_entries: bool | None = None
+
+    def entries_at(self, position: int) -> list[Entry]:
+        """Log entries of the JSON objects that begin at a position in `text`."""
+        if self.holds_entries is None:
+            self.holds_entries = may_hold_entries(self.text)
+        return entries_of(self.text, position) if self.holds_entries else []
 
     def column_of(self, position: int) -> int:
         """Column, from 1, in the physical line of a position in `text`."""
@@ -174,7 +182,7 @@ class Framing:
         wrapped = _Wrapped(start, time, writer=whole.writer)
         for _ in range(_MOST_WRAPPINGS):
             first = text[wrapped.end : wrapped.end + 1]
-            if first == "{" and depth < _DEEPEST and (entries := entries_of(text, wrapped.end)):
+            if first == "{" and depth < _DEEPEST and (entries := whole.entries_at(wrapped.end)):
                 for entry in entries:
                     yield from self._entry(whole, entry, wrapped, depth)
                 return None
