@@ -152,7 +152,15 @@ class Daemon:
         saved = self._state.load()
         self._memories = saved.memories
         self._waker = Waker(self._notice, self._config.follow.mode)
-        self._tail = Tail(_sources(self._config), saved.positions, self._notice, waker=self._waker)
+        held = [(name, held) for name, held in self._systemd.stored() if name.startswith("log-")]
+        self._kept_open = {name for name, _ in held}
+        self._tail = Tail(
+            _sources(self._config),
+            saved.positions,
+            self._notice,
+            waker=self._waker,
+            held=[descriptor for _, descriptor in held],
+        )
         self._deliver = Deliver(
             self._receivers,
             self._state,
@@ -339,7 +347,17 @@ class Daemon:
             self._take(self._pipelines.pop(stream).finish())
             self._reading.pop(stream, None)
         self._observe_delivery()
+        self._keep_open()
         self._systemd.status(self._status())
+
+    def _keep_open(self) -> None:
+        """Have systemd hold the logs that are being read: one deleted during a restart can still be read."""
+        now = self._tail.descriptors()
+        for name in now.keys() - self._kept_open:
+            self._systemd.store(name, now[name])
+        for name in self._kept_open - now.keys():
+            self._systemd.forget(name)
+        self._kept_open = set(now)
 
     def _observe_delivery(self) -> None:
         """Carry the couriers' figures, which begin at 0 in each life, into the counters, which do not."""

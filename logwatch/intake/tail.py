@@ -15,17 +15,26 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from logwatch.intake.beside import Shop
 from logwatch.intake.chunks import Chunk, Lag, Range, Source
 from logwatch.intake.identity import Facts, facts_of
 from logwatch.intake.journal import Journal
 from logwatch.intake.lineage import Lineage
-from logwatch.intake.names import directories_of, expand, is_packed_name, is_pattern, is_rotated_name
+from logwatch.intake.names import (
+    directories_of,
+    expand,
+    is_packed_name,
+    is_pattern,
+    is_rotated_name,
+    mount_points,
+)
+from logwatch.intake.opened import PlainFile
+from logwatch.intake.parts import Changed
 from logwatch.intake.pipes import STANDARD_INPUT, Pipe, is_fifo
 from logwatch.intake.wake import HandWaker, Hints
-from logwatch.model import Notify
+from logwatch.model import Level, Notice, Notify
 
 __all__ = ["Chunk", "Lag", "Range", "Source", "Tail"]
 
@@ -45,6 +54,7 @@ class Tail:
         waker: Gives hints of what changed; by default everything is looked at in every turn.
         clock: Monotonic seconds.
         bulk_bytes: A backlog of at least this many bytes in one file is given as `Range`s; None: never.
+        held: Descriptors of logs that outlived the last life (see `descriptors`); they are this tail's from now on.
 
     Attributes:
         behind: Whether the last `read` left bytes for want of budget: read on without sleeping.
@@ -60,6 +70,7 @@ class Tail:
         clock: Callable[[], float] = time.monotonic,
         bulk_bytes: int | None = None,
         most_open: int = 64,
+        held: Iterable[int] = (),
     ) -> None:
         self.behind = False
         self._waker: Hints = waker or HandWaker()
@@ -78,6 +89,8 @@ class Tail:
             if "part" in position:
                 lineage = Lineage.restore(self._shop, stream, position, moved_host=self._moved_host)
                 self._add(lineage)
+        for descriptor in held:
+            self._adopt(descriptor)
         self.sources: tuple[Source, ...] = ()
         self.reconfigure(sources)
 
@@ -153,6 +166,16 @@ class Tail:
 
     def _scan(self) -> None:
         directories: set[str] = set()
+        self._shop.mounts = mount_points()
+        if self._shop.renamed:
+            for lineage, path in self._shop.renamed.items():
+                lineage.path = path
+            self._shop.renamed.clear()
+            lineages = [feed for feed in self._feeds.values() if isinstance(feed, Lineage)]
+            self._by_path.clear()
+            self._shop.lineages.clear()
+            for lineage in lineages:
+                self._add(lineage)
         for source in self.sources:
             if source.journal or source.path == STANDARD_INPUT:
                 continue
@@ -201,6 +224,8 @@ class Tail:
         self._add(lineage)
         if first and source.start == "end":
             lineage.begin_at_end(facts)
+        else:
+            lineage.look()
 
     def _discover_rotated(self, source: Source, path: str, facts: Facts, *, first: bool) -> None:
         """A file that matches a source and looks like a rotated copy of another one there."""
@@ -231,6 +256,7 @@ class Tail:
 
     def _add(self, lineage: Lineage) -> None:
         self._feeds[lineage.stream] = lineage
+        self._shop.lineages[os.path.abspath(lineage.path)] = lineage
         self._by_path[os.path.abspath(lineage.path)] = lineage
         real = os.path.realpath(lineage.path)
         self._by_path.setdefault(real, lineage)
@@ -268,6 +294,7 @@ class Tail:
         self._retired.append(stream)
         if isinstance(feed, Lineage):
             self._by_path = {path: other for path, other in self._by_path.items() if other is not feed}
+            self._shop.lineages.pop(os.path.abspath(feed.path), None)
             self._shop.known = {who: other for who, other in self._shop.known.items() if other is not feed}
 
     # -- what is kept and told ----------------------------------------------------------------------------------
@@ -306,6 +333,11 @@ class Tail:
         }
 
     @property
+    def changed(self) -> bool:
+        """Whether there are positions that were not asked for yet."""
+        return bool(self._retired) or self._overview_changed or any(f.changed for f in self._feeds.values())
+
+    @property
     def streams(self) -> tuple[str, ...]:
         """Names of all streams."""
         return tuple(self._feeds)
@@ -314,6 +346,40 @@ class Tail:
     def open_files(self) -> int:
         """Files that hold a descriptor."""
         return len(self._shop.open_parts)
+
+    def descriptors(self) -> dict[str, int]:
+        """Descriptors of plain files that are being read, by names that do not change while they are.
+
+        A file keeps its bytes as long as somebody holds it open: what a service manager keeps over a restart can
+        be read to its end although it was deleted meanwhile.
+        """
+        return {
+            f"log-{part.identity.device}-{part.identity.inode}": part.file.descriptor
+            for part in self._shop.open_parts.values()
+            if isinstance(part.file, PlainFile)
+        }
+
+    def _adopt(self, descriptor: int) -> None:
+        """Go on in a held file if a lineage was in it; else it is of no use any more."""
+        try:
+            facts = facts_of(descriptor)
+            owner = self._shop.known.get(facts.identity)
+            parts = owner.parts if owner is not None else []
+            part = next((part for part in parts if part.identity == facts.identity), None)
+            if part is not None and part.file is None and not part.packed:
+                file = PlainFile(f"/proc/self/fd/{descriptor}")
+                try:
+                    part.adopt(file)
+                except Changed:
+                    file.close()
+                else:
+                    part.see(facts)
+                    self._shop.opened(part)
+        except OSError as error:
+            message = f"a log that was kept open over the restart cannot be read: {error}"
+            self._notify(Notice("held_unreadable", message, Level.WARNING))
+        finally:
+            os.close(descriptor)
 
     def close(self) -> None:
         """Give back every descriptor and child."""

@@ -173,6 +173,20 @@ def test_a_restart_loses_and_doubles_nothing(service):
         service.await_cycles(written * 100)
 
 
+def test_a_log_deleted_during_a_restart_is_read_to_its_end(service):
+    """The open log is held by systemd: what was written before its end, while logwatch was dead, still counts."""
+    service.write(4)
+    service.control("start", "logwatch")
+    service.await_cycles(400)
+    service.until(lambda: int(service.show("NFileDescriptorStore")) == 1)
+    service.control("kill", "--signal=KILL", "logwatch")
+    service.write(3)
+    service.log.unlink()
+    service.write(2)
+    service.control("start", "logwatch")
+    service.await_cycles(900)
+
+
 def test_a_stop_is_quick_and_clean(service):
     """SIGTERM: committed and gone within seconds, with status 0."""
     service.write(5)
