@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SAFE_INT_DIGITS: Final = 15
 BLANKS: Final = " \t"
+GOOD: Final = "good__"
 
 
 def stripped(name: str) -> pl.Expr:
@@ -29,34 +30,30 @@ def stripped(name: str) -> pl.Expr:
     return pl.col(name).str.strip_chars(BLANKS)
 
 
-def convert(rule: Rule, groups: tuple[Group, ...], matched: pl.DataFrame) -> pl.DataFrame:
-    """Fields of matched rows.
+def convert(rule: Rule, groups: tuple[Group, ...], texts: pl.DataFrame, line: str) -> pl.DataFrame:
+    """Fields of rows.
 
     Args:
         rule: Gives the constants and what is sane.
-        groups: Of the expression that matched.
-        matched: `row`, `text` (stripped), and one text column per group of the expression.
+        groups: Of the expression.
+        texts: `row`, `text` (stripped), `line` (null where the expression did not match), and one text
+            column per group.
+        line: Name of that column.
 
     Returns:
-        `row`, then one column a field; rows with a value that is not sane are left out.
+        `row`, then one column a field, and `good__`: whether the row matched and its values are sane.
     """
     import polars as pl  # noqa: PLC0415 - see stripped
 
     slots = RECORDS[rule.kind]
     constants = [pl.lit(value).alias(name) for name, value in rule.constants.items()]
-    values = [_value(group, matched) for group in groups]
+    values = [_value(group, texts) for group in groups]
     whole = [pl.col("text").str.slice(0, LONGEST_WHOLE).alias(rule.whole)] if rule.whole else []
-    given = {group.name: pl.col(group.name).is_not_null().alias(f"{group.name}__given") for group in groups}
-    frame = matched.select("row", *constants, *values, *whole, *given.values())
-    sane = [
-        pl.when(pl.col(f"{group.name}__given"))
-        .then(_sane(group, slots[group.name].most))
-        .otherwise(statement=True)
-        for group in groups
-    ]
-    if sane:
-        frame = frame.filter(pl.all_horizontal(sane))
-    return frame.drop([f"{group.name}__given" for group in groups])
+    given = [pl.col(group.name).is_null().alias(f"{group.name}__none") for group in groups]
+    matched = pl.col(line).is_not_null().alias(GOOD)
+    frame = texts.select("row", *constants, *values, *whole, *given, matched)
+    sane = [pl.col(f"{group.name}__none") | _sane(group, slots[group.name].most) for group in groups]
+    return frame.with_columns(pl.all_horizontal(GOOD, *sane)).drop(f"{group.name}__none" for group in groups)
 
 
 def _sane(group: Group, most: float) -> pl.Expr:

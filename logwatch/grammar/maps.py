@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from urllib.parse import unquote
 
 MOST_ENTRIES: Final = 1000
 LONGEST_KEY: Final = 100
@@ -76,7 +77,7 @@ def _unquoted(value: str) -> str:
 def read_assignments(text: str) -> dict[str, str] | None:
     """Variables of `NAME=value NAME=value`; None if a word is not of that form.
 
-    `%20` in a value stands for a blank, `%25` for a percent sign.
+    Values are percent-encoded (`%20` is a blank).
     """
     variables: dict[str, str] = {}
     for word in text.split():
@@ -85,7 +86,5 @@ def read_assignments(text: str) -> dict[str, str] | None:
             return None
         if len(variables) < MOST_ENTRIES:
             value = entry["value"][:LONGEST_VALUE]
-            variables[entry["name"]] = (
-                value.replace("%20", " ").replace("%25", "%") if "%" in value else value
-            )
+            variables[entry["name"]] = unquote(value, errors="replace") if "%" in value else value
     return variables or None

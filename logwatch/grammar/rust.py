@@ -31,7 +31,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from logwatch.grammar.columns import convert, stripped
+from logwatch.grammar.columns import GOOD, convert, stripped
 from logwatch.grammar.outcomes import Failed, Parsed
 from logwatch.grammar.shapes import Shape, fixed_shape, head_shape, pairs_of, shape_of
 from logwatch.grammar.streaming import Reader, RuleReader
@@ -137,12 +137,17 @@ class BulkReader:
                 break
             if not rule.in_columns:
                 continue
-            for frame in rule.tables(left):
-                tables.append(Table(rule.rule.kind, frame))
-                left = left.join(frame.select("row"), on="row", how="anti", maintain_order="left")
+            has_anchor = pl.col("text").str.contains(rule.rule.anchor, literal=True)
+            candidates = left.filter(has_anchor)
+            if candidates.is_empty():
+                continue
+            frames, rest = rule.read(candidates)
+            if frames:
+                tables.extend(Table(rule.rule.kind, frame) for frame in frames)
+                left = pl.concat([left.filter(~has_anchor), rest])
         singles: list[tuple[int, Parsed | Failed]] = []
         # Columns in the message count from its first character: the unstripped text is read again.
-        for row in left["row"]:
+        for row in left["row"].sort():
             outcome = self._reader.read(texts[row])
             if outcome is not None:
                 singles.append((row, outcome))
@@ -160,35 +165,38 @@ class _RuleColumns:
         self.in_columns = not any(group.kind.gives == "map" for group in shape.groups)
         self._single = RuleReader(rule)
 
-    def tables(self, left: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        """Frames of the rows that the rule reads, one a shape."""
-        import polars as pl  # noqa: PLC0415 - see BulkReader.read
-
-        candidates = left.filter(pl.col("text").str.contains(self.rule.anchor, literal=True))
+    def read(self, candidates: pl.DataFrame) -> tuple[list[pl.DataFrame], pl.DataFrame]:
+        """Frames of the rows that the rule reads, one a shape, and the other rows."""
+        frames: list[pl.DataFrame] = []
         for shape in self._shapes:
             if candidates.is_empty():
-                return
+                break
             found, candidates = self._apply(shape, candidates)
-            if found is not None:
-                yield found
+            if not found.is_empty():
+                frames.append(found)
         if self._has_pairs:
-            yield from self._new_shapes(candidates)
+            return self._new_shapes(frames, candidates)
+        return frames, candidates
 
-    def _new_shapes(self, candidates: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        tries = 0
-        while not candidates.is_empty() and tries < MOST_TRIES and len(self._shapes) < MOST_SHAPES:
-            tries += 1
-            shape = self._shape_of(candidates["text"][0])
+    def _new_shapes(
+        self, frames: list[pl.DataFrame], candidates: pl.DataFrame
+    ) -> tuple[list[pl.DataFrame], pl.DataFrame]:
+        start = 0  # rows before it were read singly, and gave no shape
+        for _ in range(MOST_TRIES):
+            if start >= candidates.height or len(self._shapes) >= MOST_SHAPES:
+                break
+            shape = self._shape_of(candidates["text"][start])
             if shape is None:
-                candidates = candidates[1:]
+                start += 1
                 continue
             self._shapes.append(shape)
+            height = candidates.height
             found, candidates = self._apply(shape, candidates)
-            if found is None:
-                # Its own line does not fit: a value beyond what columns hold. That line is read singly.
-                candidates = candidates[1:]
+            if candidates.height == height:
+                start += 1  # its own line holds a value beyond what columns hold
             else:
-                yield found
+                frames.append(found)
+        return frames, candidates
 
     def _shape_of(self, text: str) -> Shape | None:
         if not isinstance(self._single.read(text), Parsed):
@@ -196,19 +204,11 @@ class _RuleColumns:
         start = self._single.pairs_start(text)
         return None if start is None else shape_of(self.rule, text[start:])
 
-    def _apply(self, shape: Shape, candidates: pl.DataFrame) -> tuple[pl.DataFrame | None, pl.DataFrame]:
-        """The rows that the shape reads, or None if there is none, and the other rows."""
+    def _apply(self, shape: Shape, candidates: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The rows that the shape reads, as fields, and the other rows as they were."""
         import polars as pl  # noqa: PLC0415 - see BulkReader.read
 
         regex = f"(?P<{LINE}>{shape.regex})"
-        groups = candidates.select(
-            "row", "text", pl.col("text").str.extract_groups(regex).alias("groups")
-        ).unnest("groups")
-        matched = groups.filter(pl.col(LINE).is_not_null())
-        if matched.is_empty():
-            return None, candidates
-        found = convert(self.rule, shape.groups, matched)
-        if found.is_empty():
-            return None, candidates
-        rest = candidates.join(found.select("row"), on="row", how="anti", maintain_order="left")
-        return found, rest
+        groups = candidates.select("row", "text", pl.col("text").str.extract_groups(regex).alias("groups"))
+        fields = convert(self.rule, shape.groups, groups.unnest("groups"), LINE)
+        return fields.filter(GOOD).drop(GOOD), candidates.filter(~fields[GOOD])

@@ -95,7 +95,7 @@ def test_test_sums_up_for_people():
 
 def test_test_of_a_missing_file():
     """No such file is one problem that names it."""
-    with pytest.raises(LogwatchError, match="nowhere.log"):
+    with pytest.raises(LogwatchError, match=r"nowhere\.log"):
         run("test", "nowhere.log")
 
 

@@ -93,6 +93,7 @@ def test_linear_time(pump):
         pytest.param("A=1 B=x,y C=", {"A": "1", "B": "x,y", "C": ""}, id="variables"),
         pytest.param("A=x=y", {"A": "x=y"}, id="sign in a value"),
         pytest.param("A=x%20y%25", {"A": "x y%"}, id="blank in a value"),
+        pytest.param("A=%C3%A9%FF", {"A": "é\ufffd"}, id="no ASCII"),
         pytest.param("A=%2520", {"A": "%20"}, id="a percent sign before 20"),
         pytest.param("A=1 word", None, id="not a variable"),
         pytest.param("", None, id="none"),

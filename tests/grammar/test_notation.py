@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,8 +80,10 @@ def test_any_text_is_a_pattern_or_a_mistake(text):
     try:
         nodes = parse(text)
     except NotationError as error:
-        assert 0 <= error.position <= len(text)
+        position = error.position
     else:
+        position = 0
         assert nodes[0].span[0] == 0
         assert nodes[-1].span[1] == len(text)
-        assert all(left.span[1] == right.span[0] for left, right in zip(nodes, nodes[1:], strict=False))
+        assert all(left.span[1] == right.span[0] for left, right in pairwise(nodes))
+    assert 0 <= position <= len(text)

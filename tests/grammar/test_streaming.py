@@ -120,6 +120,19 @@ def test_headers(text, fields):
             Parsed("launch", {"draft_seconds": 0.0001, "verify_seconds": 0.0003, "extend_seconds": 0.0001}),
         ),
         param(
+            "launch without verify",
+            "Launch: draft 0.10 ms, extend 0.20 ms",
+            Parsed("launch", {"draft_seconds": 0.0001, "extend_seconds": 0.0002}),
+        ),
+        param(
+            "launch of extend only", "Launch: extend 0.20 ms", Parsed("launch", {"extend_seconds": 0.0002})
+        ),
+        param(
+            "launch that is cut",
+            "Launch: draft 0.10",
+            Failed("launch", 19, "a unit of time", "the end of the line"),
+        ),
+        param(
             "launch of verify only", "Launch: verify 0.30 ms", Parsed("launch", {"verify_seconds": 0.0003})
         ),
         param(

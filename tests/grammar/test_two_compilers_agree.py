@@ -29,16 +29,18 @@ often = settings(
 
 def agree(grammars_, texts):
     """Assert that both readers give the same for each text."""
-    reader = Reader(grammars_)
-    singly = [(row, outcome) for row, text in enumerate(texts) if (outcome := reader.read(text)) is not None]
-    bulk = BulkReader(grammars_)
+    reader, bulk = Reader(grammars_), BulkReader(grammars_)
     column = pl.Series(texts, dtype=pl.String)
+    singly = read_singly(reader, texts)
     assert list(bulk.read(column).outcomes()) == singly
     # Once more: now both know the shapes of the lists.
     assert list(bulk.read(column).outcomes()) == singly
-    assert [
-        (row, outcome) for row, text in enumerate(texts) if (outcome := reader.read(text)) is not None
-    ] == singly
+    assert read_singly(reader, texts) == singly
+
+
+def read_singly(reader, texts):
+    outcomes = ((row, reader.read(text)) for row, text in enumerate(texts))
+    return [(row, outcome) for row, outcome in outcomes if outcome is not None]
 
 
 @often
