@@ -215,7 +215,7 @@ class Fleet:
                 least=self.least_effect * abs(base.level),
                 run=self.run,
             )
-            if firing is not None:
+            if isinstance(firing, Firing):
                 return firing
             self.state[i, index] = min(self.state[i, index], 2.0)
         return None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from logwatch.judging.economics import Economics
 
 CHANGED = 1
+WIDTH = 100
 _SAYS = {"same": "No significant change", "changed": "Changed", "cannot_tell": "Cannot tell"}
 
 
@@ -128,15 +129,17 @@ def print_table(found: Comparison) -> None:
     from rich.table import Table
 
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+    console.width = max(console.width, WIDTH)  # numbers cut short are worse than a line that wraps
     console.print(f"{_headline(found)}\n", markup=False)
     console.print(f"good: {found.good}\nbad:  {found.bad}\n", markup=False)
     if found.phases:
-        table = Table(*_HEADS, box=None, pad_edge=False)
-        for column in table.columns[1:6]:
-            column.justify = "right"
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for number, head in enumerate(_HEADS):
+            table.add_column(head, justify="right" if 0 < number < 6 else "left", no_wrap=True)
         for each in found.phases:
             table.add_row(*_cells(each))
-        console.print(table)
+        console.print(table, no_wrap=True, crop=False)
+        console.print()
     for text in _sentences(found):
         console.print(text, markup=False)
     for title, rows in (("Settings that differ", found.settings), ("Environment", found.environment)):
@@ -146,15 +149,16 @@ def print_table(found: Comparison) -> None:
                 console.print(f"  {name}: {_short(old)} -> {_short(new)}", markup=False)
 
 
-_HEADS = ("phase", "before", "after", "ratio", "shift (95 % interval)", "p", "verdict")
+_HEADS = ("phase", "before", "after", "ratio", "shift, 95 %", "p", "verdict")
 
 
 def _headline(found: Comparison) -> str:
     moved = [each for each in found.phases if each.verdict == "changed"]
     main = next((each for each in moved if each.phase == "target_verify"), moved[0] if moved else None)
     if main is None:
-        needed = [each.needed for each in found.phases if each.needed is not None]
-        more = f": about {max(needed)} samples on each side are needed" if needed else ""
+        open_ones = {each.phase: each.needed for each in found.phases if each.needed is not None}
+        needed = open_ones.get("target_verify", max(open_ones.values(), default=0))
+        more = f": about {needed} samples on each side are needed" if needed else ""
         return f"{_SAYS[found.verdict]}{more if found.verdict == 'cannot_tell' else ''}"
     cause = f", most likely {found.causes[0].cause}" if found.causes else ""
     return f"{_SAYS[found.verdict]}: {main.phase} x {main.ratio:.2f}{cause}"
@@ -189,17 +193,14 @@ def _throughput(each: Economics) -> str:
 
 
 def _cells(each: PhaseChange) -> tuple[str, ...]:
-    share = (
-        f", {each.explains:.0%} of the change"
-        if each.explains is not None and each.verdict == "changed"
-        else ""
-    )
+    share = f" ({each.explains:.0%})" if each.explains is not None and each.verdict == "changed" else ""
+    factor = 1.0 if each.phase == "tokens_per_cycle" else 1e3
     return (
         each.phase,
         _value(each, each.before),
         _value(each, each.after),
         f"x {each.ratio:.2f}",
-        f"{_value(each, each.shift)} ({_value(each, each.low)} .. {_value(each, each.high)})",
+        " .. ".join(f"{value * factor:+.2f}" for value in (each.low, each.high)),
         f"{each.p_value:.1g}",
         f"{each.verdict.replace('_', ' ')}{share}",
     )

@@ -27,9 +27,9 @@ def read_runs(path: str, config: Config) -> list[Run]:
     with open_archive(path) as archive:
         while data := archive.read(CHUNK):
             for item in pipeline.feed_bytes(data):
-                gather(runs, name, item)
+                gather(runs, path, item)
         for item in pipeline.finish():
-            gather(runs, name, item)
+            gather(runs, path, item)
     found = [run for run in runs if run.cycles]
     if not found:
         hint = "set EAGLE3_PROFILE=1, or log decode batches; `logwatch grammar explain` tells what a line is"

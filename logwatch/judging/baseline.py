@@ -278,7 +278,8 @@ def _begin(memory: Learning) -> None:
     power = sum(r * r for r in unit)
     lag = sum(a * b for a, b in pairwise(unit)) / power if power else 0.0
     memory.phi = min(max(lag, -0.5), 0.95)
-    memory.low_context, memory.high_context = min(contexts), max(contexts)
+    if memory.per_token:
+        memory.low_context, memory.high_context = min(contexts), max(contexts)
     memory.head, memory.head_contexts = [], []
     for value, context in zip(values, contexts, strict=True):
         _sum(memory, value, context)

@@ -139,7 +139,7 @@ def _cuda_graph_off(case: Case) -> Opinion:
             score += 0.25 if score else 0.85
             parts.append(
                 f"decode lines say `cuda graph: False` ({off.count} from line {off.first}), "
-                f"before they said True ({was.count}, line {was.first})"
+                f"before they said True ({was.count} from line {was.first} of that run)"
             )
         else:
             score = max(score, 0.5)

@@ -45,6 +45,7 @@ class ChartMemory:
     Attributes:
         ring: Newest samples: value in the baseline's scales, line, time.
         total, hits: Sums since the bank was built: clipped values, stretches of outliers begun.
+        held_back: Which gate last kept evidence from being told.
         total_at, hits_at, moment_at: The same where each statistic's evidence began.
     """
 
@@ -66,6 +67,7 @@ class ChartMemory:
     moment_at: list[tuple[int, str | None]] = field(default_factory=list)
     ring: list[tuple[float, int, str | None]] = field(default_factory=list)
     firing: Firing | None = None
+    held_back: str = ""
 
 
 class Chart:
@@ -188,9 +190,10 @@ class Chart:
                 least=max(self.least_effect, memory.coarsest) * abs(base.level),
                 run=self.least_samples,
             )
-            if firing is not None:
+            if isinstance(firing, Firing):
                 memory.firing = firing
                 return firing.finding
+            memory.held_back = firing
             bank.state[index] = min(bank.state[index], 2.0)
         return None
 

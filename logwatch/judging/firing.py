@@ -66,8 +66,8 @@ def opened(
     level: float,
     least: float,
     run: int,
-) -> Firing | None:
-    """The firing of a statistic whose evidence passes the gates; None where it must wait or be quiet."""
+) -> Firing | str:
+    """The firing of a statistic whose evidence passes the gates, or which gate holds it back."""
     if kind == "level_shift":
         return _shift(size, since, mean, onset, ring, base, level, least, run)
     newest = [z for z, _, _ in ring]
@@ -75,8 +75,10 @@ def opened(
         inner = [z for z in newest if abs(z) <= CLIP] or [0.0]
         middle = fmean(inner)
         deviation = math.sqrt(fmean([(z - middle) ** 2 for z in inner]))
-        if deviation < 1.1 or abs(middle) > 0.75 or sum(abs(z) > 1.0 for z in inner) < 6:
-            return None
+        if abs(middle) > 0.75:
+            return "the level moved: that explains the spread"
+        if deviation < 1.1 or sum(abs(z) > 1.0 for z in inner) < 6:
+            return "the newest samples are no wider than usual"
         detail = f"The spread is {deviation:.1f} times what it was; the level is judged apart."
         finding = Finding(
             Change.OPENED, kind, "high", onset, base.scale, base.scale * deviation, since, detail=detail
@@ -86,7 +88,7 @@ def opened(
     far = [z for z in newest if sign * z >= base.far] or [sign * base.far]
     mode = level + median(far) * base.scale
     if abs(mode - level) < least:
-        return None
+        return "the second mode lies too near to matter"
     share = hits / since
     detail = (
         f"About {share:.0%} of the samples lie near {mode:.4g}, the others where they were ({level:.4g})."
@@ -140,7 +142,7 @@ def _shift(
     level: float,
     least: float,
     run: int,
-) -> Firing | None:
+) -> Firing | str:
     sign = 1.0 if size > 0 else -1.0
     newest = [z for z, _, _ in ring]
     recent = _clipped_mean(newest[-run:])
@@ -148,15 +150,15 @@ def _shift(
     if start:
         since, onset = len(newest) - start, Moment(*ring[start][1:])
     if since < run:
-        return None
+        return f"only {since} samples, {run} are needed"
     effect = recent if start or abs(mean) > 3.0 else mean
     if sign * effect * base.scale < least:
-        return None
+        return f"the shift of {effect * base.scale / level:+.2%} is too small to matter"
     half = run // 2
     error = math.sqrt((1 + base.phi) / (1 - base.phi) / half)
     for part in (newest[-run:-half], newest[-half:]):
         if sign * _clipped_mean(part) < 0.5 * abs(effect) - 1.64 * error:
-            return None  # it went away meanwhile
+            return "it went away meanwhile"
     after = level + effect * base.scale
     finding = Finding(
         change=Change.OPENED,

@@ -170,6 +170,7 @@ class Incidents:
                 else:
                     del memory.held[key]
                     yield replace(now, change=change, resolved=row.inside_since)
+                    yield from self._unmuted(held.incident)
             if change is Change.RESOLVED:
                 forget(row)
                 if sample.side:
@@ -235,6 +236,17 @@ class Incidents:
             )
         if not held.mute:
             yield held.incident
+
+    def _unmuted(self, over: Incident) -> Iterator[Incident]:
+        """A band's incident is over, but the chart of the same phase still tells a change: tell that now."""
+        for key, held in self.memory.held.items():
+            if (
+                held.mute
+                and key.startswith(f"{over.rank or '-'}/{over.phase}/")
+                and over.kind == "out_of_band"
+            ):
+                held.mute = False
+                yield held.incident
 
     def _of_chart(self, item: Judgement, finding: Finding) -> Incident:
         cycle = item.cycle

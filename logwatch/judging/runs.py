@@ -28,7 +28,7 @@ class Run:
     @property
     def label(self) -> str:
         """`server.log run 2`."""
-        return f"{self.path} run {self.number}"
+        return f"{self.path.rpartition('/')[2]} run {self.number}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ Segments that are too short, or steps too small to matter, are dropped. Imports 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -26,15 +26,27 @@ LONGEST = 4000
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A change of level: the index of its first sample, and the levels before and after."""
+    """A change of level: the index of its first sample, and the levels before and after.
+
+    Attributes:
+        score: Its size in its own standard errors.
+        dropped: Why it does not count, or empty.
+    """
 
     index: int
     before: float
     after: float
+    score: float
+    dropped: str = ""
 
 
 def steps(values: Array, least: float, shortest: int = SHORTEST) -> list[Step]:
-    """Where the level changes for good.
+    """Where the level changes for good."""
+    return [each for each in candidates(values, least, shortest) if not each.dropped]
+
+
+def candidates(values: Array, least: float, shortest: int = SHORTEST) -> list[Step]:
+    """Every cut that was tried, in order of time; those that do not count say why.
 
     Args:
         values: In order of time.
@@ -45,20 +57,18 @@ def steps(values: Array, least: float, shortest: int = SHORTEST) -> list[Step]:
         block = math.ceil(len(values) / LONGEST)
         whole = len(values) // block * block
         means = np.median(values[:whole].reshape(-1, block), axis=1)
-        return [
-            Step(each.index * block, each.before, each.after)
-            for each in steps(means, least, max(2, shortest // block))
-        ]
+        found = candidates(means, least, max(2, shortest // block))
+        return [replace(each, index=each.index * block) for each in found]
     if len(values) < 2 * shortest:
         return []
     deviation, phi = noise(values)
-    long_run = deviation * math.sqrt((1 + phi) / (1 - phi))
-    clipped = _clipped(values, deviation)
     if deviation <= 0:
         return []
+    long_run = deviation * math.sqrt((1 + phi) / (1 - phi))
+    clipped = _clipped(values, deviation)
     model = ruptures.KernelCPD(kernel="linear", min_size=shortest).fit((clipped / long_run)[:, None])
     cuts = [0, *model.predict(pen=PENALTY * math.log(len(values)))]
-    return _kept(clipped, cuts, least, long_run)
+    return sorted(_judged(clipped, cuts, least, long_run), key=lambda each: each.index)
 
 
 def noise(values: Array) -> tuple[float, float]:
@@ -89,19 +99,22 @@ def _clipped(values: Array, deviation: float) -> Array:
     return clipped
 
 
-def _kept(values: Array, cuts: list[int], least: float, long_run: float) -> list[Step]:
+def _judged(values: Array, cuts: list[int], least: float, long_run: float) -> list[Step]:
     """Drop the weakest cut until all that are left matter and are sure."""
+    dropped: list[Step] = []
     while len(cuts) > 2:
         levels = [float(np.mean(values[a:b])) for a, b in pairwise(cuts)]
         sizes = [b - a for a, b in pairwise(cuts)]
-        jumps = [abs(b - a) for a, b in pairwise(levels)]
         errors = [long_run * math.sqrt(1 / a + 1 / b) for a, b in pairwise(sizes)]
-        scores = [min(jump / least, jump / (SURE * e)) for jump, e in zip(jumps, errors, strict=True)]
-        weakest = int(np.argmin(scores))
-        if scores[weakest] >= 1:
-            return [
-                Step(cut, before, after)
-                for cut, before, after in zip(cuts[1:-1], levels, levels[1:], strict=False)
-            ]
+        found = [
+            Step(cut, before, after, abs(after - before) / error)
+            for cut, (before, after), error in zip(cuts[1:-1], pairwise(levels), errors, strict=True)
+        ]
+        worth = [min(abs(each.after - each.before) / least, each.score / SURE) for each in found]
+        weakest = int(np.argmin(worth))
+        if worth[weakest] >= 1:
+            return [*dropped, *found]
+        small = abs(found[weakest].after - found[weakest].before) < least
+        dropped.append(replace(found[weakest], dropped="too small to matter" if small else "not sure enough"))
         del cuts[weakest + 1]
-    return []
+    return dropped

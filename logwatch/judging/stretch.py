@@ -121,9 +121,9 @@ def count(row: Row, sample: Sample, rule: Rule) -> list[Change]:
 
 
 def forget(row: Row) -> None:
-    """The stretch is over; what came since is what is usual now."""
+    """The stretch is over; what came since is good again."""
     if row.is_open:
-        row.good = list(row.inside_shares)
+        row.good = [*row.good, *row.inside_shares][-HISTORY:]
     row.side, row.samples, row.inside, row.is_open = "", 0, 0, False
     row.values, row.shares, row.inside_shares = [], [], []
 

@@ -80,7 +80,9 @@ def tune(runs: list[Run], false_alarms_per_year: float = 1.0, floor: float = 0.0
     baselines: list[Tuned] = []
     skipped: list[tuple[str, str, int]] = []
     for (phase, bucket), samples in _pooled(each).items():
-        if phase != TOKENS and not _is_sum(phase, each):
+        if _is_sum(phase, each):
+            continue
+        if phase != TOKENS:
             found = _band(phase, bucket, samples, false_alarms_per_year, floor)
             if found is None:
                 skipped.append((phase, bucket, len(samples)))
