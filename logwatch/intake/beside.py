@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import stat
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from logwatch.intake.lineage import Lineage
 
 MOST_FINISHED = 64
+_DATE = 100_000
+COARSE_NS = 1_000_000_000
+"""Packers keep a file's time, some of them in whole seconds."""
 
 
 @dataclass(slots=True)
@@ -39,6 +43,9 @@ class Shop:
         clock: Monotonic seconds.
         bulk_bytes: A backlog of this many bytes is given out as a `Range`; None: never.
         known: Lineage that reads or has read a file, by identity.
+        lineages: All of them, by absolute path of the name that they follow.
+        renamed: Lineages whose live file was found under another followed name in this turn.
+        mounts: Absolute paths on which something is mounted.
         open_parts: Parts that hold a descriptor, the one read longest ago first.
         most_open: So many may hold one.
     """
@@ -48,6 +55,9 @@ class Shop:
     bulk_bytes: int | None = None
     most_open: int = 64
     known: dict[Identity, Lineage] = field(default_factory=dict)
+    lineages: dict[str, Lineage] = field(default_factory=dict)
+    renamed: dict[Lineage, str] = field(default_factory=dict)
+    mounts: frozenset[str] = frozenset()
     open_parts: dict[int, Part] = field(default_factory=dict)
 
     def opened(self, part: Part) -> None:
@@ -169,7 +179,7 @@ class Beside:
         """Unknown files beside that hold what was read of a file, oldest first."""
         mark = part.mark_at(part.offset)
         for path, facts in self._candidates():
-            if path == self._lineage.path or facts.modified_ns < part.since_ns:
+            if path == self._lineage.path or facts.modified_ns < part.since_ns - COARSE_NS:
                 continue
             if self.is_unknown(path, facts) and self.is_copy(path, mark) and not self._is_read(path, facts):
                 yield path, facts
@@ -191,7 +201,7 @@ class Beside:
         for path, facts in self._candidates():
             if path == self._lineage.path or facts.identity in apart_from:
                 continue
-            if facts.size == 0 or facts.modified_ns < since_ns:
+            if facts.size == 0 or facts.modified_ns < since_ns - COARSE_NS * is_packed_name(path):
                 continue
             if until_ns is not None and facts.modified_ns > until_ns:
                 continue
@@ -240,13 +250,16 @@ class Beside:
                     continue
                 if stat.S_ISREG(facts.mode):
                     found.setdefault(facts.identity, (path, facts))
-        return sorted(found.values(), key=_age)
+        return sorted(found.values(), key=lambda found: age(found[0], found[1].modified_ns))
 
 
-def _age(candidate: tuple[str, Facts]) -> tuple[int, list[int]]:
-    """Sort key: the oldest content first; of files written in the same instant the higher number is older."""
-    path, facts = candidate
-    return facts.modified_ns, [-int(number) for number in re.findall(r"[0-9]{1,18}", os.path.basename(path))]
+def age(path: str, modified_ns: int) -> tuple[int, list[float]]:
+    """Sort key: the oldest content first.
+
+    Of files written in the same instant a higher number is older, a later date younger, and no number youngest.
+    """
+    numbers = [float(number) for number in re.findall(r"[0-9]{1,18}", os.path.basename(path))]
+    return modified_ns, [*(n if n >= _DATE else -n for n in numbers), math.inf]
 
 
 def _asks(path: str, question: Callable[[PlainFile | PackedFile], bool]) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from logwatch.intake.beside import Beside, Shop
+from logwatch.intake.beside import Beside, Shop, age
 from logwatch.intake.chunks import Chunk, Range
 from logwatch.intake.header import last_header
 from logwatch.intake.identity import ENOUGH_BYTES, Facts, Identity, Mark, facts_of
@@ -25,6 +25,7 @@ from logwatch.model import Level, Notice
 LATE_S = 60.0
 """A rotated file stays open this long after its last byte: another process may still be writing to it."""
 MOST_LATE = 2
+IDLE_S = 600.0
 PIECE_BYTES = 1 << 18
 RANGE_BYTES = 1 << 28
 
@@ -57,6 +58,8 @@ class Lineage:
         self._unreadable: set[str] = set()
         self._header: tuple[int, bytes] | None = None
         self._flush = False
+        self._grown = (-1, 0.0)
+        self._mounted = self._stopped_said = False
 
     descriptors: tuple[int, ...] = ()
 
@@ -136,9 +139,37 @@ class Lineage:
             live.see(facts)
             if shrunk:
                 self._truncated(live, before, "size")
+            if live.offset != self._grown[0]:
+                self._grown = (live.offset, self._shop.clock())
+            if self._mounted:
+                self._watch_mount(facts)
         elif self._shop.known.get(facts.identity) in {None, self}:
             self._rotated(live, facts)
-        # Else names were exchanged among followed files: each goes on with its own.
+        else:
+            self._follow_renamed(live)
+
+    def _follow_renamed(self, live: Part) -> None:
+        """Names were exchanged among followed files: each goes on with its own."""
+        for lineage in list(self._shop.lineages.values()):
+            try:
+                facts = facts_of(lineage.path)
+            except OSError:
+                continue
+            if facts.identity == live.identity:
+                self._shop.renamed[self] = lineage.path
+                live.path = lineage.path
+                live.see(facts)
+                return
+
+    def _watch_mount(self, facts: Facts) -> None:
+        idle = self._shop.clock() - self._grown[1] > IDLE_S
+        if (facts.links == 0 or idle) and not self._stopped_said:
+            self._stopped_said = True
+            self._say(
+                "stopped_growing",
+                f"{self.path} stopped growing; it is mounted as a single file, and was probably rotated outside",
+                Level.WARNING,
+            )
 
     def check(self) -> None:
         """Look, and make sure that the live file still holds what was read of it."""
@@ -164,9 +195,9 @@ class Lineage:
             return
         if live.offset:
             # So few bytes may begin any file: only one that is older than this one's last bytes can be its copy.
-            limit_ns = live.modified_ns - (live.path != self.path)
+            limit = age(live.path, live.modified_ns)
             for path, facts in self.beside.copies_of(live):
-                if facts.modified_ns <= limit_ns and not self.beside.holds_nothing_new(path, facts):
+                if age(path, facts.modified_ns) < limit and not self.beside.holds_nothing_new(path, facts):
                     self._rewritten(live)
                     break
             return
@@ -210,7 +241,14 @@ class Lineage:
             )  # the link may point elsewhere by the time this is found again
         self.parts.append(part)
         self.changed = True
-        self._shop.opened(part)
+        self._mounted = os.path.abspath(self.path) in self._shop.mounts
+        if self._mounted:
+            self._say(
+                "bind_mounted",
+                f"{self.path} is mounted as a single file and keeps the old file when it is rotated outside; "
+                "mount its directory instead",
+                Level.WARNING,
+            )
         return part
 
     def _miss(self) -> None:
@@ -287,6 +325,7 @@ class Lineage:
             if self._flush:
                 self._flush = False
                 yield Chunk(self.stream, part.path, part.offset, b"", part.line, ends=True)
+                continue
             if self.behind:
                 break
             if self.parts[0] is part and not self._is_over(part):

@@ -101,3 +101,13 @@ def siblings(path: str) -> Iterator[str]:
         return
     for name in sorted(names):
         yield os.path.join(directory, name)
+
+
+def mount_points() -> frozenset[str]:
+    """Absolute paths on which something is mounted; none where the kernel does not say."""
+    try:
+        text = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return frozenset()
+    points = (line.split(" ")[4] for line in text.splitlines())
+    return frozenset(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point) for point in points)

@@ -49,6 +49,7 @@ class Follower:
         self._start()
 
     def _start(self) -> None:
+        self._closed = False
         self.waker = Waker(self.notices.append) if self.watcher == "inotify" else HandWaker()
         self.tail = Tail(
             self.sources, dict(self._saved), self.notices.append, waker=self.waker, clock=self.clock, **self.options
@@ -115,6 +116,9 @@ class Follower:
         self.kill()
 
     def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
         self.tail.close()
         if isinstance(self.waker, Waker):
             self.waker.close()
