@@ -179,6 +179,15 @@ class AlertingConfig(Section):
     dashboard_url: Url | None = None
 
 
+class TunedConfig(Section):
+    """The run that was tuned, as `logwatch tune` writes it down: what `logwatch doctor` compares with.
+
+    Where its processes differed, `environment` has the values of all, joined by `|`.
+    """
+
+    environment: Mapping[str, str] = Field(default_factory=dict)
+
+
 class HistoryConfig(Section):
     """How long samples and incidents are kept."""
 
@@ -211,6 +220,7 @@ class Config(Section):
     http: HttpConfig = HttpConfig()
     alert: tuple[AlertConfig, ...] = ()
     alerting: AlertingConfig = AlertingConfig()
+    tuned: TunedConfig = TunedConfig()
     history: HistoryConfig = HistoryConfig()
     grammars: GrammarsConfig = GrammarsConfig()
     follow: FollowConfig = FollowConfig()

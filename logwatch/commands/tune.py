@@ -69,6 +69,7 @@ def as_toml(tuning: Tuning, runs: list[Run], false_alarms_per_year: float) -> It
         yield from _provenance(run)
     yield "\n[detect]"
     yield f"false_alarms_per_year = {false_alarms_per_year:g}"
+    yield from _tuned_environment(runs)
     for each in tuning.bands:
         yield ""
         yield from _band(each)
@@ -91,6 +92,15 @@ def _provenance(run: Run) -> Iterator[str]:
                           ("transport", sorted(run.facts.transports))):  # fmt: skip
         if values:
             yield f"#   {title}: {_plain(', '.join(values))}"
+
+
+def _tuned_environment(runs: list[Run]) -> Iterator[str]:
+    """What `logwatch doctor` compares running processes with: the newest run's variables."""
+    variables = next((run.facts.merged() for run in reversed(runs) if run.facts.variables), {})
+    if variables:
+        yield "\n[tuned.environment]"
+        yield from (f'"{_escaped(_plain(name))}" = "{_escaped(_plain(value))}"'
+                    for name, value in sorted(variables.items()))  # fmt: skip
 
 
 def _band(each: TunedBand) -> Iterator[str]:
