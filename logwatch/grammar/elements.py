@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyparsing as pp
 
 from logwatch.grammar.ast import Blank, Choice, Field, Gap, Literal, Option, Pairs, Pattern
-from logwatch.grammar.chars import Head, heads
+from logwatch.grammar.chars import CharSet, Head, heads
 from logwatch.grammar.expression import AT_END, escaped, field_parts, follows, starts_of
 from logwatch.grammar.kinds import KINDS
 from logwatch.grammar.outcomes import Failed, word_at
@@ -21,7 +21,7 @@ from logwatch.grammar.outcomes import Failed, word_at
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Watch = Callable[[int, str], None]
+    Watch = Callable[[int, str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,11 @@ def expectation(pattern: Pattern, text: str) -> Expectation:
     with contextlib.suppress(pp.ParseBaseException):
         element.parse_string(text, parse_all=False)
     position = max(trace, default=0)
-    return Expectation(position, _joined(trace.get(position, ["nothing more"])))
+    missed = trace.get(position, [])
+    # Where something must come, what may come besides is no help.
+    least = min((depth for _, depth in missed), default=0)
+    names = [name for name, depth in missed if depth == least]
+    return Expectation(position, _joined(names or ["nothing more"]))
 
 
 def failure(kind: str, pattern: Pattern, text: str) -> Failed:
@@ -54,38 +58,52 @@ def _joined(names: list[str]) -> str:
 
 
 @lru_cache(maxsize=256)
-def _traced(pattern: Pattern) -> tuple[pp.ParserElement, dict[int, list[str]]]:
-    """The pattern's elements, and where they note what they missed: position to names."""
-    trace: dict[int, list[str]] = {}
+def _traced(pattern: Pattern) -> tuple[pp.ParserElement, dict[int, list[tuple[str, int]]]]:
+    """The pattern's elements, and where they note what they missed: position to names.
 
-    def watch(position: int, name: str) -> None:
-        trace.setdefault(position, []).append(name)
+    The number with a name says in how many parts it stood that may be missing.
+    """
+    trace: dict[int, list[tuple[str, int]]] = {}
 
-    end = _leaf(pp.Regex("$"), "the end of the line", watch)
-    return _exact(_sequence(pattern, AT_END, watch) + end), trace
+    def watch(position: int, name: str, depth: int) -> None:
+        trace.setdefault(position, []).append((name, depth))
+
+    end = _leaf(pp.Regex("$"), "the end of the line", watch, depth=0)
+    return _exact(_sequence(pattern, AT_END, watch, depth=0) + end), trace
 
 
 def diagram_element(pattern: Pattern) -> pp.ParserElement:
     """The pattern as elements with speaking names, for a railroad diagram."""
-    return _sequence(pattern, AT_END, None)
+    return _sequence(pattern, AT_END, None, depth=0)
 
 
-def _sequence(pattern: Pattern, after: tuple[Head, ...], watch: Watch | None) -> pp.ParserElement:
+def _sequence(
+    pattern: Pattern, after: tuple[Head, ...], watch: Watch | None, *, depth: int
+) -> pp.ParserElement:
+    """Elements of a pattern.
+
+    Args:
+        pattern: What to match.
+        after: What follows it.
+        watch: Is told what was missed where; None for a diagram.
+        depth: In how many parts it stands that may be missing.
+    """
     elements: list[pp.ParserElement] = []
     for index, node in enumerate(pattern):
         rest = pattern[index + 1 :]
         behind = heads(rest, starts_of, after)
         match node:
             case Literal(text=text):
-                elements.append(_leaf(pp.Literal(text), f"`{text}`", watch))
+                elements.append(_leaf(pp.Literal(text), f"`{text}`", watch, depth=depth))
             case Blank():
-                elements.append(_leaf(pp.Regex(r"[ \t]+"), "a blank", watch))
+                elements.append(_leaf(pp.Regex(r"[ \t]+"), "a blank", watch, depth=depth))
             case Field():
-                elements.extend(_field(node, rest, after, watch))
+                elements.extend(_field(node, follows(rest, after), watch, depth=depth))
             case Option(body=body):
-                elements.append(_exact(pp.Opt(_sequence(body, behind, watch))))
+                elements.append(_exact(pp.Opt(_sequence(body, behind, watch, depth=depth + 1))))
             case Choice(branches=branches):
-                elements.append(_exact(pp.MatchFirst([_sequence(b, behind, watch) for b in branches])))
+                ways = [_sequence(branch, behind, watch, depth=depth) for branch in branches]
+                elements.append(_exact(pp.MatchFirst(ways)))
             case Gap():
                 elements.append(_exact(_gap(rest)))
             case Pairs():
@@ -97,30 +115,28 @@ def _exact(element: pp.ParserElement) -> pp.ParserElement:
     return element.leave_whitespace(recursive=False).parse_with_tabs()
 
 
-def _leaf(element: pp.ParserElement, name: str, watch: Watch | None) -> pp.ParserElement:
+def _leaf(element: pp.ParserElement, name: str, watch: Watch | None, *, depth: int) -> pp.ParserElement:
     element = _exact(element.set_name(name))
     if watch is not None:
 
         def failed(_text: str, at: int, _element: pp.ParserElement, _error: Exception) -> None:
-            watch(at, name)
+            watch(at, name, depth)
 
         element.set_fail_action(failed)
     return element
 
 
-def _field(
-    field: Field, rest: Pattern, after: tuple[Head, ...], watch: Watch | None
-) -> list[pp.ParserElement]:
+def _field(field: Field, behind: CharSet, watch: Watch | None, *, depth: int) -> list[pp.ParserElement]:
     kind = KINDS[field.kind]
-    value, units = field_parts(field, follows(rest, after))
+    value, units = field_parts(field, behind)
     elements: list[pp.ParserElement] = []
     if kind.padded and field.padded:
         elements.append(_exact(pp.Regex(r"[ \t]*").set_name("blanks")))
     noun = kind.noun if watch is not None or field.name is None else f"{field.name}: {kind.noun}"
-    elements.append(_leaf(pp.Regex(value), noun, watch))
+    elements.append(_leaf(pp.Regex(value), noun, watch, depth=depth))
     if units:
         elements.append(_exact(pp.Regex(r"[ \t]*").set_name("blanks")))
-        elements.append(_leaf(pp.Regex(units), "a unit of time", watch))
+        elements.append(_leaf(pp.Regex(units), "a unit of time", watch, depth=depth))
     return elements
 
 
@@ -144,7 +160,7 @@ def _literal_regex(pattern: Pattern) -> str:
 def _pairs(node: Pairs, watch: Watch | None) -> pp.ParserElement:
     if watch is not None:
         # Lists are explained item by item elsewhere: here only that one begins.
-        return _leaf(pp.Regex(r"[^ \t\[,].*"), "a list of `key: value`", watch)
+        return _leaf(pp.Regex(r"[^ \t\[,].*"), "a list of `key: value`", watch, depth=0)
     choices: list[Any] = []
     for pair in node.pairs:
         keys = (
@@ -152,6 +168,6 @@ def _pairs(node: Pairs, watch: Watch | None) -> pp.ParserElement:
             if len(pair.keys) > 1
             else pp.Literal(pair.keys[0])
         )
-        choices.append(keys + pp.Literal(":") + _sequence(pair.value, AT_END, None))
+        choices.append(keys + pp.Literal(":") + _sequence(pair.value, AT_END, None, depth=0))
     other = pp.Regex(r"[^:,]+:[^,]*").set_name("any other key: value")
     return pp.OneOrMore(pp.MatchFirst([*choices, other]) + pp.Opt(pp.Literal(",")))

@@ -8,9 +8,10 @@ Where a record may begin, the one rule for all grammars, tried in this order:
 
 1. at the text's first character (blanks at both ends never count);
 2. behind what `grep` puts in front: `server.log:`, `123:` or `server.log:123:` (`-` with context lines);
-3. a rule whose pattern begins with its anchor, also at the anchor's first place in the text, if what stands
-   before ends in `]` or `|` (a progress bar, another logger's prefix) and holds no quote and no brace (so
-   it is no one's prompt).
+3. behind a progress bar (it holds `%|`) or another logger's prefix (it begins like one: `[`, `(`, a digit or
+   a word in capitals), either of which ends in `]` or `|` and holds no quote and no brace: a prompt that
+   somebody logged does, mostly. This place is the anchor's first where the pattern begins with its anchor,
+   else behind the last `]` or `|` before it, and then only for rules that have a claim.
 
 A text that starts with one of a grammar's `ignore` texts is passed over whatever it holds.
 """
@@ -39,8 +40,11 @@ BLANKS: Final = " \t"
 LONGEST_WHOLE: Final = 500
 """Characters of a line kept as a field (`Rule.whole`)."""
 BEFORE_GREP: Final = re.compile(
-    r"(?:[^\s:]{1,1000}:)?[0-9]{1,12}:|[^\s:]{1,1000}:|(?:[^\s:]{1,1000}-)?[0-9]{1,12}-"
+    r"(?:[^\s:]{1,1000}:)?[0-9]{1,12}:|[^\s:]{0,1000}[./][^\s:]{0,1000}:|(?:[^\s:]{1,1000}-)?[0-9]{1,12}-"
 )
+BEGINS_LIKE_A_PREFIX: Final = re.compile(r"[\[(0-9]|[A-Z][A-Z0-9]+[ \t\]]")
+NOT_IN_A_PREFIX: Final = re.compile(r"[\"'{}]|:[ \t]")
+NOT_AROUND_A_BAR: Final = re.compile(r"[\"'{}]")
 
 
 class Reader:
@@ -146,13 +150,28 @@ class RuleReader:
         starts = []
         grep = BEFORE_GREP.match(text)
         if grep is not None:
-            starts.append(grep.end() + len(text[grep.end() :]) - len(text[grep.end() :].lstrip(BLANKS)))
-        if self._leads:
-            at = text.find(self.anchor)
-            before = text[:at].rstrip(BLANKS)
-            if before.endswith(("]", "|")) and not any(char in before for char in "\"'{}"):
-                starts.append(at)
+            starts.append(_next_word(text, grep.end()))
+        at = text.find(self.anchor)
+        if not self._leads:
+            at = max(text.rfind("]", 0, at), text.rfind("|", 0, at)) + 1 if self._claims else 0
+        if at > 0 and _may_stand_before(text[:at].rstrip(BLANKS)):
+            starts.append(_next_word(text, at))
         return starts
+
+
+def _next_word(text: str, at: int) -> int:
+    while at < len(text) and text[at] in BLANKS:
+        at += 1
+    return at
+
+
+def _may_stand_before(text: str) -> bool:
+    """Whether a text is a progress bar or a logger's prefix, behind which a record may begin."""
+    if not text.endswith(("]", "|")):
+        return False
+    if "%|" in text:
+        return NOT_AROUND_A_BAR.search(text) is None
+    return BEGINS_LIKE_A_PREFIX.match(text) is not None and NOT_IN_A_PREFIX.search(text) is None
 
 
 def _starts_with_anchor(rule: Rule) -> bool:

@@ -41,6 +41,22 @@ def param(identity, *values):
         ),
         param("tabs and blanks at the ends", "\t Target verify:\t1 ms/cyc \t", "target_verify", 0.001, None),
         param("zero", "Draft forward: 0.00 ms/cyc (0.0%)", "draft_forward", 0.0, 0.0),
+        param("blanks in the share", "Target verify: 19 ms/cyc( 97.0 % )", "target_verify", 0.019, 0.97),
+        param(
+            "another logger's prefix",
+            "[EAGLE3 profile] Target verify: 19 ms/cyc",
+            "target_verify",
+            0.019,
+            None,
+        ),
+        param(
+            "behind a bar",
+            "100%|██| 23/23 [00:03<00:00,  7.1it/s]  Target verify: 19 ms/cyc",
+            "target_verify",
+            0.019,
+            None,
+        ),
+        param("blank before the colon", "Target verify : 19 ms/cyc", "target_verify", 0.019, None),
         param("written out", "Target verify: 19 ms/cycle", "target_verify", 0.019, None),
     ],
 )
@@ -63,7 +79,7 @@ def test_phases(text, phase, seconds, share):
         param("a cycle of a day", "Target verify: 99999 s/cyc", 16, "at most 3600", "99999"),
         param("forty digits", f"Target verify: {'9' * 40} ms/cyc", 16, "a sane value", "9" * 24),
         param("share of 130 %", "Target verify: 1 ms/cyc (130%)", 26, "at most 1", "130%)"),
-        param("cut in the share", "Target verify: 1 ms/cyc (95", 28, "`%)`", "the end of the line"),
+        param("cut in the share", "Target verify: 1 ms/cyc (95", 28, "`%`", "the end of the line"),
         param("no number", "Target verify: ms/cyc", 16, "a time with its unit", "ms/cyc"),
         param("text behind it", "Target verify: 1 ms/cyc (95%) x", 30, "the end of the line", "x"),
         param("behind grep", "server.log:12:  Target verify: x ms/cyc", 32, "a time with its unit", "x"),
@@ -88,6 +104,7 @@ def test_malformed_phases(text, column, expected, found):
         param("short header", "EAGLE3_PROFILE 100 cycles", {"cycles": 100}),
         param("header in brackets", "[EAGLE3 profile] 100 cycles", {"cycles": 100}),
         param("header with a colon", "EAGLE3 profile: (100 cycles):", {"cycles": 100}),
+        param("words of its own", "[EAGLE3 profile] last 100 cycles (rank 0)", {"cycles": 100}),
         param("graph only", "EAGLE3_PROFILE 7 cycles, graph 0.0%", {"cycles": 7, "graph_percent": 0.0}),
     ],
 )
@@ -141,6 +158,16 @@ def test_headers(text, fields):
             Parsed(
                 "environment", {"variables": {"NCCL_PROTO": "LL", "NCCL_ALGO": "Ring", "A": "", "B": "x y"}}
             ),
+        ),
+        param(
+            "a header of fewer than no cycles",
+            "EAGLE3_PROFILE -5 cycles",
+            Failed("report", 16, "a whole number", "-5"),
+        ),
+        param(
+            "a header with a negative batch",
+            "EAGLE3_PROFILE 5 cycles, batch -1.0",
+            Failed("report", 32, "a number", "-1.0"),
         ),
         param("a notice of the plugin", "EAGLE3_PROFILE is on; draft_extend was not found", None),
     ],
@@ -492,6 +519,13 @@ def test_events(event, text):
             "Finish: obj=X, out={'text': '] Decode batch, #running-req: 1 CUDA error: x  Target verify: x ms/cyc'}",
         ),
         param("user text elsewhere", "prompt 'see [1] Decode batch, #running-req: 1'"),
+        param(
+            "user text behind a bracket", "Request text: [INST] Decode batch, #running-req: 1, #queue-req: 0"
+        ),
+        param(
+            "user text behind a colon", "answer: Target verify: 5 ms/cyc and Decode batch, #running-req: 1"
+        ),
+        param("user text in quotes behind a bar", "100%|█| 'x'] Decode batch, #running-req: 1"),
         param("prose", "we saw 20 ms/cyc in target verify yesterday"),
         param("continued line", "token usage: 0.00, cuda graph: True, gen throughput (token/s): 656.75"),
         param(
