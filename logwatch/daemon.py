@@ -130,7 +130,8 @@ class Daemon:
             self._ready.set()
             self.on_ready()
             while not self._stopping.is_set():
-                self._waker.wait(0.0 if self._tail.behind else self._pause())
+                hurry = self._tail.behind and not self._state.failing
+                self._waker.wait(0.0 if hurry else self._pause())
                 self._turn()
             self._systemd.stopping()
             self._turn()
@@ -196,7 +197,8 @@ class Daemon:
 
     def _pause(self) -> float:
         """Seconds to sleep if nothing happens: until the next commit, heartbeat or sign of life."""
-        until_commit = self._committed + COMMIT_S - time.monotonic() if self._dirty else HOUSEKEEPING_S
+        uncommitted = self._dirty or self._tail.changed
+        until_commit = self._committed + COMMIT_S - time.monotonic() if uncommitted else HOUSEKEEPING_S
         return max(0.0, min(until_commit, self._config.follow.interval, HOUSEKEEPING_S))
 
     def _turn(self) -> None:

@@ -108,7 +108,20 @@ class Beside:
             if isinstance(file, PlainFile):
                 mark = _mark_at_end(file, facts.size)
             file.close()
-        self.finish(Finished(path, facts.identity, mark, modified_ns=facts.modified_ns))
+        self.finish(Finished(path, facts.identity, mark, modified_ns=facts.modified_ns, passed=True))
+
+    def take_back(self, facts: Facts) -> Finished | None:
+        """A file that was passed over as an old copy, but is written to: it is alive."""
+        for done in self.finished:
+            if (
+                done.identity == facts.identity
+                and done.passed
+                and done.mark
+                and facts.size > done.mark.offset
+            ):
+                self.finished.remove(done)
+                return done
+        return None
 
     def is_finished(self, identity: Identity) -> bool:
         """Whether a file is done with."""
@@ -139,7 +152,9 @@ class Beside:
         for item in saved:
             mark = Mark(**item["mark"]) if item["mark"] else None
             identity = Identity(**item["identity"])
-            self.finish(Finished(item["path"], identity, mark, item["line"], item["modified_ns"]))
+            self.finish(
+                Finished(item["path"], identity, mark, item["line"], item["modified_ns"], item["passed"])
+            )
 
     # -- unread files -------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -26,6 +27,7 @@ LATE_S = 60.0
 """A rotated file stays open this long after its last byte: another process may still be writing to it."""
 MOST_LATE = 2
 IDLE_S = 600.0
+SETTLED_NS = 50_000_000
 PIECE_BYTES = 1 << 18
 RANGE_BYTES = 1 << 28
 
@@ -106,6 +108,12 @@ class Lineage:
         self._header = last_header(file.read_at, offset)
         part.jump(offset, 0)
         self._shop.opened(part)
+
+    def go_on(self, done: Finished, facts: Facts) -> None:
+        """Take a file from where another lineage passed it over."""
+        assert done.mark is not None
+        part = self._live(facts)
+        part.offset, part.mark = done.mark.offset, done.mark
 
     def put_before(self, path: str, facts: Facts) -> None:
         """Read a rotated copy that exists at the first start before what is already to be read."""
@@ -191,7 +199,7 @@ class Lineage:
 
     def _look_before(self, live: Part) -> None:
         """Look for truncations that the little that was read so far cannot show, by the copies that they left."""
-        if live.final or live.offset >= ENOUGH_BYTES:
+        if live.final or live.offset >= ENOUGH_BYTES or live.offset >= live.size:
             return
         if live.offset:
             # So few bytes may begin any file: only one that is older than this one's last bytes can be its copy.
@@ -365,7 +373,7 @@ class Lineage:
 
     def _drain(self, part: Part, budget: int) -> Generator[Chunk | Range, None, int]:
         """Give out a part's bytes to its end; leaves `behind` set where the budget ended first."""
-        if part.gone or not self._open(part):
+        if part.gone or part.is_quiet or not self._open(part):
             return budget
         self._look_before(part)
         if self.parts[0] is not part:
@@ -387,6 +395,8 @@ class Lineage:
                 return budget
             if not data:
                 self._damaged(part)
+                if time.time_ns() - part.modified_ns > SETTLED_NS:  # a later write has a later time, then
+                    part.quiet_ns = part.modified_ns
                 return budget
             self.changed = True
             if (piece := self._range(part)) is not None:

@@ -11,11 +11,13 @@ import glob
 import os
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 
 PACKED = (".gz", ".zst", ".xz", ".bz2", ".tgz", ".Z", ".lz4")
-_ADDED = re.compile(r"(?:[._\-T:+@]|[0-9]|old|bak|backup|orig|prev|save|Z)+")
+_WORD = r"(?:[0-9]+|T|Z|old|bak|backup|orig|prev|save)"
+_ADDED = re.compile(rf"(?:[._\-:+@~]*{_WORD})+[._\-:+@~]*")
+_SEPARATORS = "._-:+@~"
+_DATE_DIGITS = 6
 _WILD = re.compile(r"[*?\[]")
 
 
@@ -57,25 +59,48 @@ def _existing(directory: str) -> str:
     return directory
 
 
-@lru_cache(maxsize=65536)
 def is_rotated_name(name: str, base: str) -> bool:
     """Whether a file `name` looks like a rotated copy of the file `base` in the same directory.
 
     >>> [is_rotated_name(n, "a.log") for n in ("a.log.1", "a.log.2.gz", "a-2026-02-11.log.zst", "a.log-20260211")]
     [True, True, True, True]
-    >>> [is_rotated_name(n, "a.log") for n in ("a.log", "b.log.1", "a.log.err", "ab.log", "a.log.swp")]
+    >>> [is_rotated_name(n, "a.log") for n in ("a.log", "b.log.1", "a.log.err", "a-1.log", "a.log.swp")]
     [False, False, False, False, False]
     """
-    if name == base:
+    stem, extension = os.path.splitext(base)
+    if not name.startswith(stem) or name == base:
         return False
     bare = unpacked_name(name)
-    stem, extension = os.path.splitext(base)
-    for start, end in ((base, ""), (stem, extension)):
-        if bare.startswith(start) and bare.endswith(end) and len(bare) >= len(start) + len(end):
-            added = bare[len(start) : len(bare) - len(end)] if end else bare[len(start) :]
-            if (added == "" and bare != name and not end) or _ADDED.fullmatch(added):
-                return True
-    return False
+    if bare == base:
+        return True
+    if bare.startswith(base):
+        return _is_added(bare[len(base) :], date=not extension and bare[len(base)] != ".")
+    # `a-1.log` beside `a.log` may well be another rank's live log: only a date is taken for a rotation there.
+    added = bare[len(stem) : len(bare) - len(extension)]
+    return bool(extension) and bare.endswith(extension) and _is_added(added, date=True)
+
+
+def _is_added(added: str, *, date: bool) -> bool:
+    if added[:1] not in _SEPARATORS or not _ADDED.fullmatch(added):
+        return False
+    return not date or sum(character.isdigit() for character in added) >= _DATE_DIGITS
+
+
+def bases_of(name: str) -> Iterator[str]:
+    """Names of which `name` looks like a rotated copy, existing or not."""
+    bare = unpacked_name(name)
+    if bare != name:
+        yield bare
+    stem, extension = os.path.splitext(bare)
+    for whole, ending in ((bare, ""), (stem, extension)):
+        for cut in range(len(whole) - 1, 0, -1):
+            if whole[cut] not in _SEPARATORS:
+                continue
+            if not _ADDED.fullmatch(whole[cut:]):
+                break
+            base = whole[:cut] + ending
+            if is_rotated_name(name, base):
+                yield base
 
 
 def unpacked_name(name: str) -> str:

@@ -34,6 +34,7 @@ class Part:
         final: Nobody follows it by name any more: it ends when it is drained.
         gone: Nothing of it can be read any more; it only ends.
         since_ns: When it had been written last when it was first seen: its copies are younger.
+        quiet_ns: When it had been written last when it was found drained; -1: look again.
         finished: Drained after it was rotated away; kept open for what may still be written late.
         mark: What stood before `offset` when it was closed; None while it is open.
     """
@@ -50,6 +51,7 @@ class Part:
     finished: bool = False
     mark: Mark | None = field(default_factory=Mark)
     since_ns: int = 0
+    quiet_ns: int = -1
     file: PlainFile | PackedFile | None = None
     head: bytearray = field(default_factory=bytearray)
     recent: bytearray = field(default_factory=bytearray)
@@ -58,6 +60,11 @@ class Part:
     def may_close(self) -> bool:
         """Whether its descriptor can be spared: it has a name by which it will be found, or was read to its end."""
         return not self.final or self.finished
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing was written since it was found drained."""
+        return self.size == self.offset and self.modified_ns == self.quiet_ns and not self.final
 
     @property
     def at_line_start(self) -> bool:
@@ -223,6 +230,7 @@ class Finished:
     Attributes:
         since_ns: When it had been written last when it was first seen: its copies are younger.
         mark: What stood at its end; None: known by identity only.
+        passed: It was never read, only taken for an old copy.
     """
 
     path: str
@@ -230,3 +238,4 @@ class Finished:
     mark: Mark | None = None
     line: int = 1
     modified_ns: int = 0
+    passed: bool = False

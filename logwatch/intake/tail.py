@@ -17,17 +17,17 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from logwatch.intake.beside import Shop
+from logwatch.intake.beside import Shop, age
 from logwatch.intake.chunks import Chunk, Lag, Range, Source
 from logwatch.intake.identity import Facts, facts_of
 from logwatch.intake.journal import Journal
 from logwatch.intake.lineage import Lineage
 from logwatch.intake.names import (
+    bases_of,
     directories_of,
     expand,
     is_packed_name,
     is_pattern,
-    is_rotated_name,
     mount_points,
 )
 from logwatch.intake.opened import PlainFile
@@ -77,7 +77,10 @@ class Tail:
         self._notify, self._clock = notify, clock
         self._shop = Shop(notify, clock, bulk_bytes, most_open)
         self._feeds: dict[str, Lineage | Pipe | Journal] = {}
+        self._endless: dict[str, Pipe | Journal] = {}
         self._by_path: dict[str, Lineage] = {}
+        self._restless: set[str] = set()
+        self._moved: set[str] = set()
         self._retired: list[str] = []
         self._scanned = -1e18
         self._overview_changed = True
@@ -111,25 +114,39 @@ class Tail:
         for feed in self._due(None if everything else hints):
             yield from feed.turn(budget_bytes)
             self.behind = self.behind or feed.behind
-        self._retire(now)
+            if feed.changed:
+                self._moved.add(feed.stream)
+            if isinstance(feed, Lineage) and feed.restless:
+                self._restless.add(feed.stream)
+            else:
+                self._restless.discard(feed.stream)
+        if everything:
+            self._retire(now)
 
     def _is_news(self, hints: set[str]) -> bool:
         return any(path not in self._by_path for path in hints)
 
     def _due(self, hints: set[str] | None) -> list[Lineage | Pipe | Journal]:
+        """Feeds to give a turn: all, or those that are pointed at, not done yet, or (in a quiet moment) open."""
         if hints is None:
             return list(self._feeds.values())
-        named = {id(self._by_path[path]) for path in hints if path in self._by_path}
-        near = {os.path.dirname(path) for path in hints if path not in self._by_path}
-        return [
-            feed
-            for feed in self._feeds.values()
-            if not isinstance(feed, Lineage)
-            or feed.restless
-            or (not hints and feed.is_open)
-            or id(feed) in named
-            or (near and os.path.dirname(os.path.abspath(feed.path)) in near)
-        ]
+        due: dict[str, Lineage | Pipe | Journal] = dict(self._endless)
+        due |= {stream: self._feeds[stream] for stream in self._restless if stream in self._feeds}
+        for path in hints:
+            if (lineage := self._by_path.get(path)) is not None:
+                due[lineage.stream] = lineage
+            else:  # a file beside: it may have been a followed one a moment ago
+                near = os.path.dirname(path)
+                for beside, lineage in self._by_path.items():
+                    if os.path.dirname(beside) == near:
+                        due[lineage.stream] = lineage
+        if not hints:
+            due |= {each.stream: each for each in self._lineages if each.is_open}
+        return list(due.values())
+
+    @property
+    def _lineages(self) -> Iterator[Lineage]:
+        return (feed for feed in self._feeds.values() if isinstance(feed, Lineage))
 
     # -- which files --------------------------------------------------------------------------------------------
 
@@ -150,7 +167,7 @@ class Tail:
     def _add_journal(self, source: Source) -> None:
         if not any(isinstance(feed, Journal) and feed.unit == source.path for feed in self._feeds.values()):
             stream = self._name(source, source.path)
-            self._feeds[stream] = Journal(
+            self._feeds[stream] = self._endless[stream] = Journal(
                 stream,
                 source.path,
                 self._saved.pop(stream, None),
@@ -162,7 +179,7 @@ class Tail:
     def _add_pipe(self, source: Source) -> None:
         if not any(isinstance(feed, Pipe) and feed.path == source.path for feed in self._feeds.values()):
             stream = self._name(source, source.path)
-            self._feeds[stream] = Pipe(stream, source.path, self._notify)
+            self._feeds[stream] = self._endless[stream] = Pipe(stream, source.path, self._notify)
 
     def _scan(self) -> None:
         directories: set[str] = set()
@@ -199,7 +216,7 @@ class Tail:
             self._add(Lineage(self._shop, self._name(source, source.path), source.path))
             return
         new = [path for path in paths if os.path.abspath(path) not in self._by_path]
-        bases = {os.path.split(path) for path in paths}
+        there = set(paths)
         late = []
         for path in new:
             directory, name = os.path.split(path)
@@ -212,11 +229,11 @@ class Tail:
                 continue
             if not stat.S_ISREG(facts.mode):
                 continue
-            if any(place == directory and is_rotated_name(name, base) for place, base in bases):
+            if any(os.path.join(directory, base) in there for base in bases_of(name)):
                 late.append((path, facts))
             elif facts.identity not in self._shop.known:
                 self._discover(source, path, facts, first=first)
-        for path, facts in late:
+        for path, facts in sorted(late, key=lambda found: age(found[0], found[1].modified_ns)):
             self._discover_rotated(source, path, facts, first=first)
 
     def _discover(self, source: Source, path: str, facts: Facts, *, first: bool) -> None:
@@ -229,23 +246,19 @@ class Tail:
 
     def _discover_rotated(self, source: Source, path: str, facts: Facts, *, first: bool) -> None:
         """A file that matches a source and looks like a rotated copy of another one there."""
-        directory, name = os.path.split(path)
-        base = next(
-            (
-                feed
-                for feed in self._feeds.values()
-                if isinstance(feed, Lineage)
-                and os.path.dirname(feed.path) == directory
-                and is_rotated_name(name, os.path.basename(feed.path))
-            ),
-            None,
-        )
+        directory, name = os.path.split(os.path.abspath(path))
+        bases = (self._shop.lineages.get(os.path.join(directory, each)) for each in bases_of(name))
+        base = next((each for each in bases if each is not None), None)
         if base is None:
             if facts.identity not in self._shop.known:
                 self._discover(source, path, facts, first=first)
             return
         base.check()
         if not base.beside.is_unknown(path, facts):
+            if (alive := base.beside.take_back(facts)) is not None:
+                lineage = Lineage(self._shop, self._name(source, path), path)
+                lineage.go_on(alive, facts)
+                self._add(lineage)
             return
         if first and source.start == "end":
             base.beside.pass_over(path, facts)
@@ -290,6 +303,7 @@ class Tail:
 
     def _drop(self, stream: str) -> None:
         feed = self._feeds.pop(stream)
+        self._endless.pop(stream, None)
         feed.close()
         self._retired.append(stream)
         if isinstance(feed, Lineage):
@@ -308,6 +322,7 @@ class Tail:
         Returns:
             By stream; None where a stream is gone for good and its position is to be forgotten.
         """
+        self._moved.clear()
         found: dict[str, str | None] = dict.fromkeys(self._retired)
         self._retired.clear()
         for stream, feed in self._feeds.items():
@@ -335,7 +350,7 @@ class Tail:
     @property
     def changed(self) -> bool:
         """Whether there are positions that were not asked for yet."""
-        return bool(self._retired) or self._overview_changed or any(f.changed for f in self._feeds.values())
+        return bool(self._retired) or self._overview_changed or bool(self._moved)
 
     @property
     def streams(self) -> tuple[str, ...]:
