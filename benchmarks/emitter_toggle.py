@@ -1,5 +1,4 @@
-"""A plugin for SGLang, for benchmarks only: SIGUSR1 takes the hooks of plugins off a worker, and puts them
-back.
+"""For benchmarks only: SIGUSR1 takes the hooks of SGLang's plugins off a worker, and puts them back.
 
 Put this file on the server's path beside an entry point of group `sglang.srt.plugins` naming
 `emitter_toggle:register`; `emitter.py --toggle` sends the signal. Off is off: the original functions are
