@@ -467,6 +467,8 @@ EVENTS = {
         "Received sigquit from a child proces. It usually means the child failed.",
         "Received sigquit from a child process. It usually means the child failed.",
         "Child process unexpectedly failed with an exit code 131. pid=4",
+        "Child process unexpectedly failed with exitcode=131. pid=4",
+        "Rank 3 scheduler is dead. Please check if there are relevant logs.",
         "Subprocess scheduler_0 (pid=969) crashed with exit code -9. Triggering SIGQUIT for cleanup...",
         "Dumping requests before crash. self.crash_dump_folder=None",
         "token_to_kv_pool_allocator memory leak detected! available_size=5",
@@ -486,6 +488,8 @@ EVENTS = {
         "SIGTERM received. signum=None frame=None. Draining requests and shutting down...",
         "Subprocess detokenizer (pid=969) crashed with exit code -15. Triggering SIGQUIT for cleanup...",
         "scalellm exited with code 137",
+        "Gracefully exiting... Remaining number of requests 3.",
+        "SIGQUIT received. signum=None, frame=None. It usually means one child failed.",
     ],
 }
 
