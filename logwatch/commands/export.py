@@ -12,6 +12,7 @@ import click
 
 from logwatch.commands.common import config_option
 from logwatch.errors import ConfigError, Problem, SourceError
+from logwatch.model import seconds_of
 from logwatch.resources import folder
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ output_option = click.option(
 
 @click.group()
 def command() -> None:
-    """Write dashboards, rules, unit, runbooks, history.
+    """Write dashboards, rules, unit, runbooks, history, man page, completion.
 
     \b
     Example:
@@ -141,6 +142,86 @@ def runbooks(alert: str | None, output: Path | None) -> None:
         output.mkdir(parents=True, exist_ok=True)
         for path in paths.values():
             _write(path.read_text(encoding="utf-8"), output / path.name)
+
+
+@command.command()
+@click.option(
+    "--parquet",
+    "target",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder to write to: one file a day and stream.",
+)
+@click.option("--state", type=click.Path(path_type=Path), help="State directory; else $STATE_DIRECTORY.")
+@click.option("--since", metavar="TIME", help="Leave out what is older (ISO 8601).")
+@click.option("--until", metavar="TIME", help="Leave out what is younger (ISO 8601).")
+def history(target: Path, state: Path | None, since: str | None, until: str | None) -> None:
+    """Samples that the daemon has kept, as Parquet.
+
+    \b
+    Example:
+      logwatch export history --parquet samples --state /var/lib/logwatch
+    """
+    from logwatch.daemon import default_state_directory
+    from logwatch.outlets.history import export_parquet
+
+    written = export_parquet(
+        state or default_state_directory(os.environ),
+        target,
+        _instant("--since", since, -1e18),
+        _instant("--until", until, 1e18),
+    )
+    for path in written:
+        click.echo(path)
+
+
+@command.command()
+@output_option
+def man(output: Path | None) -> None:
+    """The man page logwatch(1).
+
+    \b
+    Example:
+      logwatch export man -o /usr/local/share/man/man1/logwatch.1
+    """
+    from logwatch import __version__
+    from logwatch.cli import cli
+    from logwatch.commands.manual import man_page
+
+    _write(man_page(cli, __version__), output)
+
+
+@command.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@output_option
+def completion(shell: str, output: Path | None) -> None:
+    """Completion for a shell.
+
+    \b
+    Example:
+      logwatch export completion bash > /etc/bash_completion.d/logwatch
+    """
+    from click.shell_completion import get_completion_class
+
+    from logwatch.cli import cli
+
+    made = get_completion_class(shell)
+    assert made is not None, "the choices are click's own shells"
+    _write(made(cli, {}, "logwatch", "_LOGWATCH_COMPLETE").source() + "\n", output)
+
+
+def _instant(option: str, text: str | None, default: float) -> float:
+    """Seconds since the epoch; a time without a zone is UTC, as in the state.
+
+    Raises:
+        ConfigError: It is not a time.
+    """
+    if text is None:
+        return default
+    instant = seconds_of(text)
+    if instant is None:
+        raise ConfigError(Problem(option, f"{text!r} is not a time", "write it as 2026-02-11T08:15:02"))
+    return instant
 
 
 def rule_settings(config: Config) -> RuleSettings:
