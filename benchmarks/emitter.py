@@ -25,8 +25,11 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+Run = dict[str, float]
+Figures = dict[str, list[Run]]
 
-def generate(url: str, tokens: int, seed: int) -> dict[str, float]:
+
+def generate(url: str, tokens: int, seed: int) -> Run:
     """One request of so many tokens; ms a cycle, tokens a second, cycles."""
     rng = random.Random(seed)
     body = {
@@ -51,9 +54,9 @@ def rounds_of(names: list[str], rounds: int) -> Iterator[tuple[int, str]]:
             yield number, names[(number + place) % len(names)]
 
 
-def compare_servers(servers: dict[str, str], rounds: int, tokens: int, until: float) -> dict[str, list[dict]]:
+def compare_servers(servers: dict[str, str], rounds: int, tokens: int, until: float) -> Figures:
     """Alternates between servers; the first request of each warms it up and does not count."""
-    figures: dict[str, list[dict]] = {name: [] for name in servers}
+    figures: Figures = {name: [] for name in servers}
     for url in servers.values():
         generate(url, tokens // 4, 0)
     for number, name in rounds_of(list(servers), rounds):
@@ -63,9 +66,9 @@ def compare_servers(servers: dict[str, str], rounds: int, tokens: int, until: fl
     return figures
 
 
-def compare_toggled(url: str, pid: int, rounds: int, tokens: int, until: float) -> dict[str, list[dict]]:
+def compare_toggled(url: str, pid: int, rounds: int, tokens: int, until: float) -> Figures:
     """Alternates between hooks on (as the server starts) and off in one process."""
-    figures: dict[str, list[dict]] = {"hooks off": [], "hooks on": []}
+    figures: Figures = {"hooks off": [], "hooks on": []}
     names, now = list(figures), "hooks on"
     generate(url, tokens // 4, 0)
     for number, name in rounds_of(names, rounds):
@@ -81,7 +84,7 @@ def compare_toggled(url: str, pid: int, rounds: int, tokens: int, until: float) 
     return figures
 
 
-def table(figures: dict[str, list[dict]]) -> str:
+def table(figures: Figures) -> str:
     """Medians with their spread, and differences to the first name, paired by round."""
     base, *_ = figures
     rows = [

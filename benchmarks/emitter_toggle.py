@@ -34,12 +34,13 @@ def register() -> None:
             hooked.clear()
             return
         for module, methods in METHODS.items():
-            for owner_name, method in methods:
-                owner = getattr(sys.modules.get(module), owner_name, None)
-                function = vars(owner).get(method) if owner else None
-                if hasattr(function, "__wrapped__"):
-                    hooked[owner, method] = function
-                    setattr(owner, method, function.__wrapped__)
+            for name, method in methods:
+                worker = getattr(sys.modules.get(module), name, None)
+                function = vars(worker).get(method) if worker is not None else None
+                original = getattr(function, "__wrapped__", None)
+                if worker is not None and original is not None:
+                    hooked[worker, method] = function
+                    setattr(worker, method, original)
 
     if "sglang.srt.managers.scheduler" in sys.modules:
         signal.signal(signal.SIGUSR1, toggle)

@@ -210,8 +210,13 @@ def _nothing(scheduler: object, version: Version | None) -> str:
     algorithm = getattr(getattr(scheduler, "server_args", None), "speculative_algorithm", None)
     if not algorithm:
         return "nothing to measure: this server runs without speculative decoding"
-    worker = type(getattr(scheduler, "draft_worker", None)).__name__
-    return f"nothing to measure: {_known(version)} runs {worker} ({algorithm}) without any part that is timed"
+    worker = getattr(scheduler, "draft_worker", None)
+    if worker is None:
+        return (
+            f"nothing to measure: no speculative worker in this process ({algorithm} runs in another stage)"
+        )
+    name = type(worker).__name__
+    return f"nothing to measure: {_known(version)} runs {name} ({algorithm}) without any part that is timed"
 
 
 def _partly(targets: Sequence[Target], version: Version | None) -> str:

@@ -137,10 +137,12 @@ class Profiler:
             self.accepted(accepted)
 
     def abandon(self, token: Token) -> None:
-        """The original raised: its cycle does not count."""
+        """The original raised: its cycle ends here and does not count."""
+        thread = threading.get_ident()
         with self._lock:
-            self._inside.discard(threading.get_ident())
-            token.cycle.dropped = True
+            self._inside.discard(thread)
+            self._open.pop(thread, None)
+            self._release(token.cycle)
 
     def accepted(self, drafts: Sequence[int]) -> None:
         """Accepted drafts per request of one cycle, without the bonus token; a cycle late is early enough."""

@@ -1,9 +1,11 @@
 """What the plugin writes, to the letter."""
 
+import doctest
 import random
 
 import pytest
 
+from logwatch.emitter import lines, targets
 from logwatch.emitter.lines import HIDDEN, Report, environment_text, percentile, report_text
 
 PHASES = {"draft": 0.00053, "verify": 0.01914, "extend": 0.00048}
@@ -95,3 +97,10 @@ def test_a_percentile_is_the_smallest_value_that_enough_values_do_not_exceed(cou
     ordered = sorted(rng.random() for _ in range(count))
     literal = next(x for x in ordered if sum(y <= x for y in ordered) >= 0.99 * count)
     assert percentile(ordered, 0.99) == literal
+
+
+@pytest.mark.parametrize("module", [lines, targets], ids=lambda module: module.__name__)
+def test_the_examples_in_docstrings_are_true(module):
+    """What a docstring shows is what comes out."""
+    failed, tried = doctest.testmod(module)
+    assert (failed, tried > 0) == (0, True)

@@ -1,6 +1,7 @@
 """The plugin in a server process: what it does, and what it never does."""
 
 import importlib
+import itertools
 import logging
 import os
 import shutil
@@ -14,6 +15,7 @@ import pytest
 from logwatch.emitter import plugin
 from logwatch.emitter import server as readings
 from logwatch.emitter.plugin import Settings
+from logwatch.emitter.timer import EventTimer
 
 ROOT = Path(__file__).parents[2]
 STANDIN = Path(__file__).parent / "standin"
@@ -124,6 +126,28 @@ def test_an_error_of_our_own_is_said_once_and_ends_measuring(server, broken):
     (message,) = server.said
     assert message.startswith(
         "sglang-logwatch: switched itself off, the server is not affected: RuntimeError: the driver is gone at "
+    )
+
+
+@pytest.mark.parametrize("attribute", ["mark", "seconds", "release", "capturing"])
+@pytest.mark.parametrize("after", [0, 1, 2, 3, 4, 5, 7, 11, 13])
+def test_whatever_breaks_whenever_the_server_sees_nothing_of_it(server, monkeypatch, attribute, after):
+    """Each call of the timer may be the one that fails: originals run once each, and one line is said."""
+    healthy, calls = getattr(EventTimer, attribute), itertools.count()
+
+    def breaks(self, *args):
+        if next(calls) >= after:
+            raise OSError("gone\nfor good")
+        return healthy(self, *args)
+
+    monkeypatch.setattr(EventTimer, attribute, breaks)
+    server.start(every=1000)
+    result = server.cycle(12)
+    assert result.can_run_cuda_graph
+    assert server.torch.calls == ["draft", "verify", "extend"] * 12
+    (message,) = server.said
+    assert (
+        "switched itself off, the server is not affected: OSError: gone for good at test_plugin.py" in message
     )
 
 
@@ -274,6 +298,11 @@ def test_a_log_level_that_hides_reports_is_said(server, caplog):
             {"algorithm": None},
             "nothing to measure: this server runs without speculative decoding",
             id="no speculation",
+        ),
+        pytest.param(
+            {"worker": None},
+            "nothing to measure: no speculative worker in this process (EAGLE3 runs in another stage)",
+            id="a pipeline stage before the last",
         ),
         pytest.param(
             {"module": "dflash_worker_v2", "worker": "DFlashWorkerV2", "algorithm": "DFLASH"},

@@ -3,6 +3,8 @@
 import threading
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from logwatch.emitter.profiler import Profiler
 from logwatch.emitter.timer import EventTimer, HostTimer, timer_for
@@ -262,3 +264,38 @@ def test_a_device_without_events_is_not_measured_by_the_host():
     """Host times of an asynchronous device would be those of launches, and wrong."""
     with pytest.raises(RuntimeError, match="no events on device 'mute'"):
         timer_for("mute")
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from([D, V, E]), st.sampled_from(["fine", "fine", "fine", "idle", "raises"]))
+)
+
+
+def literal(steps):
+    """The cycles that a patient reader would find in a list of steps, as phases with their times."""
+    cycles, cycle = [], None
+    for number, (name, fate) in enumerate(steps):
+        if name == E and (cycle is None or V not in cycle or E in cycle):
+            continue
+        if name == D or cycle is None or name in cycle:
+            cycle = {}
+            cycles.append(cycle)
+        cycle[name] = None if fate == "raises" or (name == V and fate == "idle") else float(number + 1)
+        if fate == "raises":
+            cycle = None
+    return [c for c in cycles[:-1] if V in c and None not in c.values()]
+
+
+@given(STEPS)
+@example([(D, "fine"), (V, "raises"), (V, "fine")])
+@example([(D, "fine"), (V, "fine"), (E, "raises"), (E, "fine")])
+def test_any_order_of_steps_gives_the_cycles_that_a_reader_would_find(steps):
+    """Whatever is called, idles or raises, what is counted is whole cycles with their own times."""
+    rig = Rig()
+    steps = [*steps, (D, "fine")]
+    for number, (name, fate) in enumerate(steps):
+        token = rig.profiler.begin(name, "cuda", 0 if fate == "idle" else 1)
+        rig.now_s += number + 1
+        if token is not None:
+            rig.profiler.abandon(token) if fate == "raises" else rig.profiler.end(token)
+    assert [{**report.phases_s} for report in rig.reports] == literal(steps)

@@ -9,6 +9,6 @@ class Scheduler:
         self.server_args = server_args
         self.ps = SimpleNamespace(tp_rank=tp_rank)
         self.draft_worker = None
-        if server_args.speculative_algorithm:
+        if server_args.speculative_algorithm and server_args.worker:
             module = importlib.import_module(f"sglang.srt.speculative.{server_args.module}")
             self.draft_worker = getattr(module, server_args.worker)(server_args.device)
