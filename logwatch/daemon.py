@@ -226,7 +226,7 @@ class Daemon:
         self._turned = now
 
     def _commit_what_is_due(self) -> None:
-        if not self._dirty:
+        if not self._dirty and not self._tail.changed:  # positions move without data too: where a file begins
             self._watchdog.moved("commit")  # nothing to commit is no hang
         elif self._commit_is_due():
             self._commit()
