@@ -258,6 +258,7 @@ class State:
         values = (
             incident.key,
             at_s if not found or found[1] is None else found[1],
+            self._clock(),
             incident.stream,
             incident.rank,
             incident.phase,
@@ -268,7 +269,7 @@ class State:
             _INCIDENT.dump_json(incident).decode(),
         )
         self._connection.execute(
-            "INSERT OR REPLACE INTO incidents VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+            "INSERT OR REPLACE INTO incidents VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
             (found[0] if found else None, *values),
         )
 
@@ -376,7 +377,7 @@ class State:
         ).rowcount
         self._connection.execute(
             "DELETE FROM incidents WHERE id IN "
-            "(SELECT id FROM incidents WHERE NOT open AND at_s < ? AND coalesce(resolved_s, at_s) < ? LIMIT ?)",
+            "(SELECT id FROM incidents WHERE NOT open AND at_s < ? AND read_s < ? LIMIT ?)",
             (limit_s, limit_s, PRUNE_ROWS),
         )
         return samples >= PRUNE_ROWS

@@ -37,7 +37,7 @@ CREATE TABLE samples(
     in_band INTEGER, low_s REAL, high_s REAL);
 CREATE INDEX samples_at ON samples(at_s);
 CREATE TABLE incidents(
-    id INTEGER PRIMARY KEY, key TEXT NOT NULL, at_s REAL NOT NULL, stream TEXT NOT NULL, rank TEXT, phase TEXT NOT NULL,
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL, at_s REAL NOT NULL, read_s REAL NOT NULL, stream TEXT NOT NULL, rank TEXT, phase TEXT NOT NULL,
     kind TEXT NOT NULL, open INTEGER NOT NULL, onset_s REAL, resolved_s REAL, body TEXT NOT NULL);
 CREATE INDEX incidents_at ON incidents(at_s);
 CREATE INDEX incidents_key ON incidents(key);
