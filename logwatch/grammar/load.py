@@ -172,6 +172,7 @@ class _File:
             return self._pattern(table, "claim", place, sources, ())
         start = sources["pattern"].text if "pattern" in sources else ""
         if kind != "event" and pattern is not None and anchor.strip() and start.startswith(anchor.rstrip()):
+            sources["claim"] = sources["anchor"]
             try:
                 return parse(anchor.rstrip())
             except NotationError:
