@@ -61,13 +61,16 @@ def update(
     """
     summary = summarize(view, len(sources))
     ring = view.rings.get(summary.key, ()) if summary.key else ()
+    look = ICONS[summary.state]
+    if view.open and all(incident.severity != "critical" for incident in view.open):
+        look = "warn"
     level = f"{ring[-1].value_s * 1000:.2f} ms" if ring else WORDS[summary.state]
     return Update(
         title=f"{level} · {WORDS[summary.state]} · logwatch" if ring else f"{level} · logwatch",
-        look=ICONS[summary.state],
+        look=look,
         now_s=now_s,
         parts={
-            "state": el("span", WORDS[summary.state], class_=f"badge {ICONS[summary.state]}"),
+            "state": el("span", WORDS[summary.state], class_=f"badge {look}"),
             "sentence": el("h1", prose(summary.sentence)),
             "meta": sections.meta(ring),
             "figures": sections.figures(summary, view, sources),
@@ -167,11 +170,11 @@ def _strip(summary: Summary, view: View) -> Html:
 
 
 def _legend(banded: bool) -> Child:
-    key = [el("span", "one report", class_="key plain-key")]
+    key = [el("span", "one sample", class_="key plain-key")]
     if banded:
         key = [
-            el("span", "report in its band", class_="key good-key"),
-            el("span", "report outside", class_="key bad-key"),
+            el("span", "sample in its band", class_="key good-key"),
+            el("span", "sample outside", class_="key bad-key"),
             el("span", "the band", class_="key band-key"),
         ]
     return [*key, el("span", "ms a cycle, newest on the right", class_="quiet")]

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 from logwatch.outlets.web.markup import Child, Html, el, join
 
-_INLINE = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\((https?://[^)\s]+|[A-Za-z0-9]+\.md)\)")
+_INLINE = re.compile(
+    r"`(?P<code>[^`]+)`|\*\*(?P<strong>[^*]+)\*\*|\*(?P<em>[^*\s][^*]*)\*"
+    r"|\[(?P<text>[^\]]+)\]\((?P<to>https?://[^)\s]+|[A-Za-z0-9]+\.md)\)"
+)
+_ALERT = re.compile(r"(?:Spec|Logwatch)[A-Z][A-Za-z]+")
+"""The name of an alert, and so of its runbook."""
+
 _ITEM = re.compile(r"(?:[-*]|[0-9]+\.) +")
 
 
@@ -84,11 +90,12 @@ def _inline(text: str) -> Html:
     end = 0
     for found in _INLINE.finditer(text):
         parts.append(text[end : found.start()])
-        if found[1]:
-            parts.append(el("code", found[1]))
-        elif found[2]:
-            parts.append(el("b", found[2]))
-        else:
-            parts.append(el("a", found[3], href=found[4]))
         end = found.end()
+        kind = found.lastgroup or ""
+        if kind == "to":
+            parts.append(el("a", found["text"], href=found["to"]))
+        elif kind == "code" and _ALERT.fullmatch(found[kind]):
+            parts.append(el("a", el("code", found[kind]), href=f"{found[kind]}.md"))
+        else:
+            parts.append(el(kind, found[kind]))
     return join([*parts, text[end:]])

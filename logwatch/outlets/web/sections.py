@@ -65,7 +65,7 @@ def sources(known: Mapping[str, StreamMemory]) -> Html:
         "Source": None,
         "Lag": "n",
         "Read": "n",
-        "Matched": "n",
+        "Matched": "n wide-only",
         "Ignored": "n wide-only",
         "Malformed": "n",
     }
@@ -162,9 +162,11 @@ def _verdict(rings: Sequence[Sequence[Sample]]) -> Html:
     if not judged:
         return el("span", "no band", class_="quiet")
     inside = sum(judged)
-    of_all = f" on {inside or len(judged)} of {len(judged)} ranks" if len(rings) > 1 else ""
-    look = "good" if inside == len(judged) else "bad"
-    return el("span", ("in band" if inside else "outside") + of_all, class_=f"badge {look}")
+    well = inside == len(judged)
+    of_all = f"{inside if well else len(judged) - inside}/{len(judged)} " if len(rings) > 1 else ""
+    return el(
+        "span", of_all + ("in band" if well else "outside"), class_=f"badge {'good' if well else 'bad'}"
+    )
 
 
 def _share(share: float | None) -> Child:
@@ -197,7 +199,7 @@ def _source_row(name: str, source: StreamMemory) -> Html:
         el("th", name, scope="row"),
         el("td", lag, class_=f"n {look or ''}"),
         el("td", read, class_="n"),
-        el("td", f"{source.lines['matched']:,}", class_="n"),
+        el("td", f"{source.lines['matched']:,}", class_="n wide-only"),
         el("td", f"{source.lines['ignored']:,}", class_="n wide-only"),
         el("td", el("span", f"{malformed:,}", class_="badge warn") if malformed else "0", class_="n"),
     )

@@ -44,9 +44,11 @@ def bind(listen: str, environment: Mapping[str, str] | None = None) -> socket.so
         return passed
     host, _, port = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
+    # Bytes, for text would load the tables of internationalised names, at every start.
+    name = host.encode() if host.isascii() else host
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
-            host or None, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            name or None, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         bound = socket.socket(family, kind, protocol)
         try:

@@ -61,6 +61,16 @@ def test_one_report_outside_is_not_yet_an_incident():
     )
 
 
+def test_a_warning_does_not_look_like_an_emergency(serve):
+    """The page is as loud as the worst open incident: amber for warnings, red once one is critical."""
+    site = scenes.tuned()
+    client = serve(site)
+    scenes.feed(site, incident(severity="warning", direction="low"))
+    assert '<body class="warn"' in client.get("/").text
+    scenes.feed(site, incident(key="b"))
+    assert '<body class="bad"' in client.get("/").text
+
+
 def test_other_open_incidents_are_counted_in_the_sentence():
     """The worst trouble is named; how many more there are is said."""
     site = scenes.regressed()
@@ -292,17 +302,30 @@ def test_ranks_are_ordered_as_people_count():
 
 def test_a_runbook_is_readable_as_a_page():
     """Headings, lists, code, emphasis and links of the runbooks' Markdown; all else stays text."""
-    text = "# Title\n\nOne **two**\nthree `x<y`.\n\n```console\n$ a < b\n```\n- first\n  more\n- [see](Other.md)\n\n1. [no](javascript:x)\n"
+    text = "# Title\n\nOne **two**\n*three* `x<y`, see `SpecGraphLost`.\n\n```console\n$ a < b\n```\n- first\n  more\n- [see](Other.md)\n\n1. [no](javascript:x)\n"
     shown = runbook_page(text)
     assert Elements(shown).stack == []
     for part in (
         "<h1>Title</h1>",
-        "<p>One <b>two</b> three <code>x&lt;y</code>.</p>",
+        "<p>One <strong>two</strong> <em>three</em> <code>x&lt;y</code>, see <a",
+        '<a href="SpecGraphLost.md"><code>SpecGraphLost</code></a>.</p>',
         "<pre><code>$ a &lt; b</code></pre>",
         '<ul><li>first more</li><li><a href="Other.md">see</a></li></ul>',
         "<ol><li>[no](javascript:x)</li></ol>",
     ):
         assert part in shown
+
+
+def test_every_packaged_runbook_is_a_page(client):
+    """All that the package brings are listed, and every link of theirs leads to a page."""
+    listed = re.findall(r'href="(runbooks/\w+\.md)"', client.get("/runbooks").text)
+    assert listed
+    for path in listed:
+        answer = client.get(f"/{path}")
+        assert answer.status == 200
+        assert Elements(answer.text).stack == []
+        for other in re.findall(r'href="(\w+\.md)"', answer.text):
+            assert client.get(f"/runbooks/{other}").status == 200, f"{path} links {other}"
 
 
 def test_runbooks_are_linked_and_served(serve, tmp_path, monkeypatch):
