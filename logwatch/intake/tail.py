@@ -33,6 +33,7 @@ from logwatch.intake.names import (
 from logwatch.intake.opened import PlainFile
 from logwatch.intake.parts import Changed
 from logwatch.intake.pipes import STANDARD_INPUT, Pipe, is_fifo
+from logwatch.intake.saved import OVERVIEW, read_back
 from logwatch.intake.wake import HandWaker, Hints
 from logwatch.model import Level, Notice, Notify
 
@@ -40,8 +41,6 @@ __all__ = ["Chunk", "Lag", "Range", "Source", "Tail"]
 
 FULL_SCAN_S = 10.0
 RETIRE_S = 300.0
-OVERVIEW = ""
-"""The position under this name is not a stream's: it says which sources were seen before, and on which host."""
 
 
 class Tail:
@@ -84,10 +83,9 @@ class Tail:
         self._retired: list[str] = []
         self._scanned = -1e18
         self._overview_changed = True
-        overview = json.loads(saved.get(OVERVIEW, "{}"))
+        overview, self._saved = read_back(saved, notify)
         self._seen: set[str] = set(overview.get("sources", ()))
         self._moved_host = overview.get("host", _host()) != _host()
-        self._saved = {stream: json.loads(text) for stream, text in saved.items() if stream != OVERVIEW}
         for stream, position in self._saved.items():
             if "part" in position:
                 lineage = Lineage.restore(self._shop, stream, position, moved_host=self._moved_host)
