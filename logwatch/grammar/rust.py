@@ -186,15 +186,12 @@ class _RuleColumns:
             if start >= candidates.height or len(self._shapes) >= MOST_SHAPES:
                 break
             shape = self._shape_of(candidates["text"][start])
-            if shape is None:
-                start += 1
+            if shape is None or shape in self._shapes:
+                start += 1  # malformed, or with a value beyond what columns hold
                 continue
             self._shapes.append(shape)
-            height = candidates.height
             found, candidates = self._apply(shape, candidates)
-            if candidates.height == height:
-                start += 1  # its own line holds a value beyond what columns hold
-            else:
+            if not found.is_empty():
                 frames.append(found)
         return frames, candidates
 

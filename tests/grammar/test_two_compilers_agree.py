@@ -109,6 +109,16 @@ def test_rust_reads_every_expression():
         assert set(rule.groups) <= names, rule.name
 
 
+def test_odd_values_do_not_use_up_the_shapes():
+    """A line that columns cannot hold (sixteen digits, still sane) is read singly, in every chunk, and no more."""
+    bulk = BulkReader(SHIPPED)
+    odd = pl.Series(["Decode batch, #running-req: 0000000000000001, #token: 5"])
+    for _ in range(70):
+        assert [outcome.fields["running_requests"] for _, outcome in bulk.read(odd).singles] == [1]
+    plain = pl.Series(["Decode batch, #token: 5, #running-req: 1"])
+    assert bulk.read(plain).singles == []
+
+
 def test_lists_are_read_as_columns():
     """Decode lines of one shape are one table: nothing of them is read singly."""
     line = "Decode batch, #running-req: {}, #token: 5, token usage: 0.02, new: [1, 2], gen throughput (token/s): 3.2, "
