@@ -14,6 +14,7 @@ import time
 import urllib.parse
 import urllib.request
 
+import bcrypt
 import pytest
 
 REPORT = """[2026-02-11 09:{minute:02}:{second:02} TP0] EAGLE3_PROFILE 100 cycles, batch 1.0, graph 100.0%
@@ -67,13 +68,14 @@ def running():
 class Scraped:
     """A Prometheus that scrapes one address, and questions to it."""
 
-    def __init__(self, start, folder, target):
+    def __init__(self, start, folder, target, **job):
         program = shutil.which("prometheus")
         assert program, "install Debian's package `prometheus`"
         self.port = free_port()
         (folder / "prometheus.yml").write_text(
             "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\n"
-            f"scrape_configs: [{{job_name: logwatch, static_configs: [{{targets: ['{target}']}}]}}]\n"
+            "scrape_configs: "
+            + json.dumps([{"job_name": "logwatch", "static_configs": [{"targets": [target]}], **job}])
         )
         start(
             program,
@@ -98,11 +100,12 @@ class Scraped:
         until(lambda: self.ask(query) == [pytest.approx(expected)], f"{query} == {expected}")
 
 
-def watch(start, folder, port):
+def watch(start, folder, port, *words):
     """Start the daemon and wait until it is ready."""
     process = start(
         *(sys.executable, "-m", "logwatch", "watch", "--start", "beginning"),
         *("--listen", f"127.0.0.1:{port}", "--state", str(folder / "state"), str(folder / "node7.log")),
+        *words,
         stderr=subprocess.PIPE,
         text=True,
         env={name: value for name, value in os.environ.items() if not name.startswith("LOGWATCH_")},
@@ -151,3 +154,35 @@ def test_prometheus_scrapes_a_growing_log(running, tmp_path):
     prometheus.sees("sum(resets(logwatch_cycles_total[5m]))", 0)
     prometheus.sees("sum(resets(logwatch_read_bytes_total[5m]))", 0)
     prometheus.sees("sum(logwatch_incidents_total)", 1)
+
+
+def test_prometheus_scrapes_with_certificate_and_password(running, tmp_path):
+    """The web configuration that serves every exporter serves here: HTTPS by our certificate, a user's password."""
+    subject = ("-subj", "/CN=node7", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2")
+    made = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "web.key")
+    subprocess.run(
+        ["openssl", "req", "-x509", *made, "-out", "web.pem", *subject],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    hashed = bcrypt.hashpw(b"wonderland", bcrypt.gensalt(4)).decode()
+    (tmp_path / "web.yml").write_text(
+        f"tls_server_config: {{cert_file: web.pem, key_file: web.key}}\nbasic_auth_users: {{alice: {hashed}}}\n"
+    )
+    (tmp_path / "logwatch.toml").write_text(f'[http]\nweb_config = "{tmp_path}/web.yml"\n')
+    (tmp_path / "node7.log").write_text(report(0, 19.14))
+    port = free_port()
+    watch(running, tmp_path, port, "--config", str(tmp_path / "logwatch.toml"))
+    prometheus = Scraped(
+        running,
+        tmp_path,
+        f"127.0.0.1:{port}",
+        scheme="https",
+        tls_config={"ca_file": f"{tmp_path}/web.pem"},
+        basic_auth={"username": "alice", "password": "wonderland"},
+    )
+    prometheus.sees('up{job="logwatch"}', 1)
+    prometheus.sees('logwatch_phase_seconds{phase="target_verify"}', 0.01914)
+    with pytest.raises(OSError, match=r"CERTIFICATE_VERIFY_FAILED"):
+        urllib.request.urlopen(f"https://127.0.0.1:{port}/metrics", timeout=5)

@@ -26,7 +26,7 @@ class Finding:
     """One thing that was looked at.
 
     Attributes:
-        part: `configuration`, `grammar`, `source` or `alert`.
+        part: `configuration`, `grammar`, `http`, `source` or `alert`.
         name: Which one.
         problem: What is wrong and what to do, or empty.
         detail: What was seen.
@@ -74,6 +74,8 @@ def check(config_path: Path | None, *, network: bool) -> Iterator[Finding]:
         return
     yield Finding("configuration", str(path or "(none)"), "valid" if path else "defaults are used")
     yield from _grammars(config)
+    if config.http.web_config is not None:
+        yield from _web(config.http.web_config)
     for source in config.source:
         yield _source(source)
     for alert in config.alert:
@@ -94,6 +96,21 @@ def _grammars(config: Config) -> Iterator[Finding]:
         return
     for grammar in grammars:
         yield Finding("grammar", grammar.name, f"{len(grammar.rules)} records")
+
+
+def _web(path: Path) -> Iterator[Finding]:
+    from logwatch.outlets.web.webfile import build_tls, load_web_config
+
+    try:
+        web = load_web_config(path)
+        if web.tls_server_config is not None:
+            build_tls(web.tls_server_config)
+    except LogwatchError as error:
+        yield from (Finding("http", p.where, problem=_sentence(p)) for p in error.problems)
+        return
+    scheme = "TLS" if web.tls_server_config else "no TLS"
+    users = len(web.basic_auth_users)
+    yield Finding("http", str(path), f"{scheme}, {users} user{'' if users == 1 else 's'}")
 
 
 def _source(source: SourceConfig) -> Finding:

@@ -90,3 +90,16 @@ def test_an_unreadable_source(findings, tmp_path, monkeypatch):
     code, found = findings(f'[[source]]\npath = "{log}"\n')
     assert code == 2
     assert "is not readable" in found["source", str(log)]["problem"]
+
+
+def test_a_broken_web_configuration_is_named(findings, tmp_path):
+    """TLS and users are looked at as the daemon will, and no secret is repeated."""
+    (tmp_path / "web.yml").write_text("basic_auth_users: {alice: hunter2}\n")
+    code, found = findings('[http]\nweb_config = "web.yml"\n')
+    assert code == 2
+    assert "not a bcrypt hash" in found["http", "web.yml"]["problem"]
+    assert "hunter2" not in found["http", "web.yml"]["problem"]
+    (tmp_path / "web.yml").write_text("http_server_config: {http2: false}\n")
+    code, found = findings('[http]\nweb_config = "web.yml"\n')
+    assert code == 0
+    assert found["http", "web.yml"]["detail"] == "no TLS, 0 users"
