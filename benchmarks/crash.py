@@ -204,10 +204,14 @@ def run(directory: Path, lines: int, kills: int, seed: int, *, tell: bool = Fals
     started = time.monotonic()
     piece = lines // (kills + 1)
     for number in range(kills):
+        target = logger.written + piece
         with daemon(logger.path, state) as process:
-            # Life lasts from the middle of the start to some seconds of following.
-            until = time.monotonic() + chance.choice((chance.uniform(0.05, 0.8), chance.uniform(0.8, 2.5)))
-            target = logger.written + piece
+            # Every other life ends while it starts; the rest some moments after it began to read.
+            if number % 2:
+                logger.write((target - logger.written) // 3)
+                begun = count(state)
+                wait_for(lambda: count(state) > begun or process.poll() is not None)
+            until = time.monotonic() + chance.uniform(0.0, 1.2)
             pause = (until - time.monotonic()) / 20
             while time.monotonic() < until:
                 logger.write(min(max(1, piece // 20), target - logger.written))
