@@ -1,6 +1,6 @@
-"""Many charts at once with numpy: the same learning, bank and gates as `logwatch.judging.charts`, for scoring.
+"""Many charts at once with numpy: learning, bank and gates as in `logwatch.judging.charts`, for scoring.
 
-Held equal to the charts by `tests/judging/test_fleet.py`. Values are in ms; a fleet's charts have frozen baselines.
+Held equal to the charts by `tests/judging/test_fleet.py`. Values are in ms; all baselines are frozen.
 """
 
 from __future__ import annotations
@@ -11,7 +11,16 @@ import numpy as np
 
 from logwatch.judging.bank import WINSOR, Bank, build, needed_samples
 from logwatch.judging.baseline import (
-    BIN, BINS, BLOCKS, CLIP, FAR, HEAD, LEAST_SCALE, Baseline, grid_step, robust_level,
+    BIN,
+    BINS,
+    BLOCKS,
+    CLIP,
+    FAR,
+    HEAD,
+    LEAST_SCALE,
+    Baseline,
+    grid_step,
+    robust_level,
 )  # fmt: skip
 from logwatch.judging.charts import MOST, RING_EXTRA
 from logwatch.judging.firing import Firing, opened
@@ -115,7 +124,9 @@ class Fleet:
     ) -> None:
         self.run, self.least_effect = least_samples, least_effect
         self.bases = baselines(learnt)
-        self.banks = [build(b, run_length, least_effect * b.level / b.scale, least_samples) for b in self.bases]
+        self.banks = [
+            build(b, run_length, least_effect * b.level / b.scale, least_samples) for b in self.bases
+        ]
         width = max(len(bank.kinds) for bank in self.banks)
         self.series, self.width = len(self.banks), width
         self.slope, self.drop, self.cap = (np.zeros((self.series, width)) for _ in range(3))
