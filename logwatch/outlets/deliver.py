@@ -14,8 +14,8 @@ import time
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING
 
-from logwatch.model import Incident, Item, Level, Notice, Notify
-from logwatch.outlets.deliver_alerts import Book, Links, enter
+from logwatch.model import Change, Incident, Item, Level, Notice, Notify
+from logwatch.outlets.deliver_alerts import JOINED, Book, Links, enter
 from logwatch.outlets.deliver_courier import Courier, Letter, Outbox, Receiver, ReceiverStatus
 from logwatch.outlets.deliver_text import line_for_log
 
@@ -76,7 +76,8 @@ class Deliver:
         update = enter(self.memory, item, self._links, self._clock(), JOIN_WINDOW_S)
         if update is None:
             return
-        level = Level.INFO if update.body["status"] == "resolved" else _LEVELS.get(item.severity, Level.INFO)
+        quiet = update.change in {Change.RESOLVED, JOINED}
+        level = Level.INFO if quiet else _LEVELS.get(item.severity, Level.INFO)
         self._log(level, line_for_log(update.body))
         body = json.dumps(update.body, ensure_ascii=False)
         for run in self._runs:

@@ -6,17 +6,21 @@ Pure: the time is an argument. An alert's labels never change while it is open; 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from logwatch.model import Change, Incident
+from logwatch.model import Cause, Change, Incident
 from logwatch.outlets import deliver_text as text
 
 SCHEMA = "logwatch.alert/1"
 
 JOINED = "joined"
-"""The change of an alert that one more rank has come to see; `model.Change` has the others."""
+"""The change of an alert of which a rank says something, but nothing new; `model.Change` has the others."""
+
+NEWS = 1.1
+"""An open alert is worse when its worst rank is by this factor further out than was told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,8 @@ class OpenAlert:
         key: Unique for this trouble: the key of the incident that opened it.
         severity: That of the first incident; it stays, because it is a label.
         started_s: Onset, seconds since the epoch; it stays.
-        window_ends_s: Until when ranks that join still enter the first message.
+        window_ends_s: Until when what ranks have to say still enters the same message.
+        told: Deviation from what is normal that was told last, as a factor above 1.
         incidents: Newest transition by rank ("" where the log has none) and kind.
     """
 
@@ -53,6 +58,7 @@ class OpenAlert:
     severity: str
     started_s: float
     window_ends_s: float
+    told: float = 1.0
     incidents: dict[str, Incident] = field(default_factory=dict)
 
 
@@ -119,12 +125,34 @@ def enter(book: Book, incident: Incident, links: Links, now_s: float, window_s: 
             window_ends_s=now_s + (window_s if incident.rank else 0.0),
             incidents={member: incident},
         )
+        alert.told = _deviation(alert)
         # An update of an incident whose opening this book has not seen (an older state file) opens it here.
         return _update(alert, Change.OPENED, links, now_s)
+    cause = text.best_causes(alert.incidents.values())[:1]
     known = member in alert.incidents
     alert.incidents[member] = incident
-    change = str(incident.change) if known and incident.change is not Change.OPENED else JOINED
+    change = str(incident.change) if known else JOINED
+    old_news = {
+        Change.OPENED.value: True,  # a rank that is bad again, while others never were good
+        Change.WORSENED.value: _deviation(alert) < NEWS * alert.told,
+        Change.EXPLAINED.value: _same(cause, text.best_causes(alert.incidents.values())[:1]),
+    }
+    if old_news.get(change):
+        change = JOINED
+    if change in {Change.WORSENED, Change.EXPLAINED}:
+        alert.told = _deviation(alert)
+        if incident.rank and now_s > alert.window_ends_s:
+            alert.window_ends_s = now_s + window_s
     return _update(alert, change, links, now_s)
+
+
+def _deviation(alert: OpenAlert) -> float:
+    """How far the worst rank is from what is normal, as a factor above 1."""
+    return max(max(i.ratio, 1 / i.ratio) if i.ratio > 0 else 1.0 for i in alert.incidents.values())
+
+
+def _same(one: Sequence[Cause], other: Sequence[Cause]) -> bool:
+    return [cause.cause for cause in one] == [cause.cause for cause in other]
 
 
 def _update(alert: OpenAlert, change: str, links: Links, now_s: float) -> Update:

@@ -29,6 +29,9 @@ NAMES = {
     "acceptance_dropped": "SpecAcceptanceDropped",
     "slower_than_baseline": "SpecSlowerThanBaseline",
     "graph_lost": "SpecGraphLost",
+    "draft_does_nothing": "SpecDraftDoesNothing",
+    "one_rank_slow": "SpecOneRankSlow",
+    "silence": "SpecSilence",
 }
 """Alert by kind of incident, as the Prometheus rules have them; a kind not named here gives `Spec<Kind>`."""
 
@@ -43,6 +46,9 @@ SUMMARIES = {
     "acceptance_dropped": "The draft's tokens are accepted less often than before.",
     "slower_than_baseline": "Speculative decoding is slower than decoding without it.",
     "graph_lost": "Target verify runs without CUDA graphs.",
+    "draft_does_nothing": "No drafted token is ever accepted.",
+    "one_rank_slow": "One rank is slower than the others: {phase}.",
+    "silence": "Requests are answered, but the log holds no samples any more.",
 }
 """First sentence of an alert, by kind of incident."""
 
@@ -104,8 +110,16 @@ def phase_words(phase: str) -> str:
 
 
 def level(phase: str, value: float) -> str:
-    """A level in its phase's unit."""
-    return f"{value:.2f} tokens a cycle" if phase == "tokens_per_cycle" else f"{milliseconds(value)} a cycle"
+    """A level in its phase's unit; empty where a number says nothing (a graph is used or it is not)."""
+    match phase:
+        case "tokens_per_cycle":
+            return f"{value:.2f} tokens a cycle"
+        case "speculation":
+            return f"{value:.1f} tok/s"
+        case "cuda_graph" | "samples":
+            return ""
+        case _:
+            return f"{milliseconds(value)} a cycle"
 
 
 def summary(incident: Incident) -> str:
@@ -123,39 +137,37 @@ def summary(incident: Incident) -> str:
 
 
 def description(incident: Incident, ranks_count: int, *, resolved: bool) -> str:
-    """The figures: level, onset, ratio, band, cost."""
-    phase, after = phase_words(incident.phase), level(incident.phase, incident.after)
+    """The figures: level, onset, ratio, band, cost; once it is over, what it was and since when no more."""
+    what, after = phase_words(incident.phase), level(incident.phase, incident.after)
+    begun = _when(incident.onset)
     if resolved:
-        sentences = [f"{phase} is back{_at(incident.resolved)}; it was at {after}{_since(incident.onset)}."]
+        was = f"{what} was at {after} since {begun}" if after else f"It began {begun}"
+        ended = f"Over since {_when(incident.resolved)}. " if incident.resolved else ""
+        sentences = [f"{ended}{was}."]
     else:
-        sentences = [f"{phase} is at {after}{_since(incident.onset)}, {_against(incident)}."]
-    if incident.band is not None:
-        low, high = (_bound(incident.phase, x) for x in (incident.band.low, incident.band.high))
-        sentences.append(f"Its band is {low} to {high}.")
-    if incident.detail:
+        if after:
+            sentences = [f"{what} is at {after} since {begun}, {_against(incident)}."]
+        else:
+            sentences = [f"{summary(incident).rstrip('.')}, since {begun}."]
+        if incident.band is not None and after:
+            low, high = (_short(incident.phase, x) for x in (incident.band.low, incident.band.high))
+            sentences.append(f"Its band is {low} to {high}.")
         sentences.append(clean(incident.detail, 2 * LIMIT))
     if ranks_count > 1:
         sentences.append(f"{ranks_count} ranks see it; these are the figures of {clean(incident.rank, 100)}.")
-    return " ".join(sentences)
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _bound(phase: str, value: float) -> str:
-    return f"{value:.2f}" if phase == "tokens_per_cycle" else milliseconds(value)
+def _short(phase: str, value: float) -> str:
+    """A level beside another one of its unit."""
+    return level(phase, value).removesuffix(" a cycle").removesuffix(" tokens")
 
 
 def _against(incident: Incident) -> str:
     times = f"{incident.ratio:.2f} times"
     if incident.before is not None:
-        return f"{times} the {_bound(incident.phase, incident.before)} before"
+        return f"{times} the {_short(incident.phase, incident.before)} before"
     return f"{times} the centre of its band" if incident.band else f"{times} what is normal"
-
-
-def _since(moment: Moment) -> str:
-    return f" since {_when(moment)}"
-
-
-def _at(moment: Moment | None) -> str:
-    return f" since {_when(moment)}" if moment else ""
 
 
 def _when(moment: Moment) -> str:
@@ -170,7 +182,8 @@ def best_causes(incidents: Iterable[Incident]) -> list[Cause]:
         for cause in incident.causes:
             if cause.cause not in best or cause.score > best[cause.cause].score:
                 best[cause.cause] = cause
-    return sorted(best.values(), key=lambda cause: -cause.score)
+    found = sorted(best.values(), key=lambda cause: -cause.score)
+    return [cause for cause in found if cause.cause != "unknown"] or found
 
 
 def cause_sentence(causes: Sequence[Cause]) -> str:
@@ -201,6 +214,8 @@ def line_for_log(body: dict[str, object]) -> str:
     labels, notes = body["labels"], body["annotations"]
     assert isinstance(labels, dict)
     assert isinstance(notes, dict)
+    if body["change"] == "joined":
+        return f"{labels['alertname']} ({labels['stream']}): seen by {notes.get('ranks', 'one more')} now."
     parts = [
         f"{labels['alertname']} {body['change']} ({labels['stream']}):",
         notes["description"],

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from logwatch.outlets.deliver_text import NAMES, VERIFY, phase_words
+from logwatch.outlets.deliver_text import NAMES, SUMMARIES, VERIFY, phase_words
 
 STREAM = "job, instance, stream"
 PHASE = f"{STREAM}, phase"
@@ -87,10 +87,11 @@ def spec_rules(settings: RuleSettings) -> Iterator[dict[str, Any]]:
             NAMES["slower_than_baseline"],
             f"min by ({STREAM}) (logwatch_speculation_speedup_ratio) < 1",
             "5m",
-            "warning",
+            "critical",
             "Speculative decoding is slower than decoding without it.",
             "{{ $labels.stream }} ({{ $labels.instance }}) reaches {{ $value | humanizePercentage }} of the"
             " throughput that it has without speculation.",
+            phase="speculation",
         )
     yield _alert(
         settings,
@@ -102,6 +103,7 @@ def spec_rules(settings: RuleSettings) -> Iterator[dict[str, Any]]:
         "The draft's tokens are accepted less often than before.",
         "{{ $labels.stream }} ({{ $labels.instance }}) gets {{ $value | humanize }} tokens a cycle,"
         " less than four fifths of the last day's mean.",
+        phase="tokens_per_cycle",
     )
     yield _alert(
         settings,
@@ -112,6 +114,28 @@ def spec_rules(settings: RuleSettings) -> Iterator[dict[str, Any]]:
         "Target verify runs without CUDA graphs.",
         "{{ $labels.stream }} ({{ $labels.instance }}) replayed CUDA graphs before and does not now.",
     )
+    for kind, severity, summary, description in (
+        (
+            "draft_does_nothing",
+            "critical",
+            SUMMARIES["draft_does_nothing"],
+            "{{ $labels.stream }} ({{ $labels.instance }}) gets exactly one token a cycle.",
+        ),
+        (
+            "one_rank_slow",
+            "warning",
+            "One rank is slower than the others.",
+            "{{ $labels.phase }} on {{ $labels.stream }} ({{ $labels.instance }}) takes longer on one rank.",
+        ),
+        (
+            "silence",
+            "warning",
+            SUMMARIES["silence"],
+            "{{ $labels.stream }} ({{ $labels.instance }}) answers requests without a decode line or report.",
+        ),
+    ):
+        expression = f'max by ({PHASE}) (logwatch_incident_open{{kind="{kind}"}}) == 1'
+        yield _alert(settings, NAMES[kind], expression, "0s", severity, summary, description)
 
 
 def health_rules(settings: RuleSettings) -> Iterator[dict[str, Any]]:
@@ -221,7 +245,9 @@ def _alert(
     severity: str,
     summary: str,
     description: str,
+    phase: str | None = None,
 ) -> dict[str, Any]:
+    """One rule; `phase` where the expression has no such label, but the daemon's alert has."""
     annotations = {"summary": summary, "description": description}
     if settings.runbook_url:
         annotations["runbook_url"] = f"{settings.runbook_url}/{name}.md"
@@ -231,7 +257,7 @@ def _alert(
         "alert": name,
         "expr": expression,
         **({} if wait == "0s" else {"for": wait}),
-        "labels": {"severity": severity, "via": "prometheus"},
+        "labels": {"severity": severity, "via": "prometheus", **({"phase": phase} if phase else {})},
         "annotations": annotations,
     }
 

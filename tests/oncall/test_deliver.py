@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from oncall_kit import LINKS, NOW_S, ListOutbox, incident
 from pydantic import TypeAdapter
 
-from logwatch.model import Level, Moment
+from logwatch.model import Cause, Level, Moment
 from logwatch.outlets.deliver import JOIN_WINDOW_S, Book, Deliver
 from logwatch.outlets.deliver_courier import (
     KEPT,
@@ -137,7 +137,8 @@ def test_labels_stay_while_values_change():
     desk = Desk(listener)
     seen = []
     for change, after in (("opened", 0.02895), ("worsened", 0.0412), ("resolved", 0.0412)):
-        desk.take(incident(change, after=after, severity="critical" if change == "opened" else "warning"))
+        severity = "critical" if change == "opened" else "warning"
+        desk.take(incident(change, after=after, ratio=after / 0.01915, severity=severity))
         desk.step(1)
         seen.append(listener.last)
     assert len({json.dumps([a["labels"], a["starts_at"], a["key"]]) for a in seen}) == 1
@@ -154,10 +155,29 @@ def test_a_later_rank_is_no_second_call():
     desk.step(1)
     desk.take(incident(rank="TP1"))
     desk.step(1)
-    desk.take(incident("worsened", rank="TP1"))
+    desk.take(incident("worsened", rank="TP1", ratio=2.0))
     desk.step(1)
     assert changes(listener) == ["opened", "worsened"]
     assert listener.last["annotations"]["ranks"] == "TP0, TP1"
+
+
+def test_ranks_that_say_the_same_are_one_message():
+    """Eight ranks that worsen and are explained alike are told once each, not eight times."""
+    listener = Listener()
+    desk = Desk(listener)
+    ranks = [f"TP{number}" for number in range(8)]
+    desk.take(*(incident(rank=rank) for rank in ranks))
+    desk.step(1)
+    for rank in ranks:
+        desk.take(incident("worsened", rank=rank, ratio=2.1, after=0.0402))
+        desk.step(0.01)
+    desk.step(1)
+    cause = (Cause("nccl_environment", "NCCL_PROTO is missing in TP1", 0.95),)
+    for rank in ranks:
+        desk.take(incident("explained", rank=rank, ratio=2.1, after=0.0402, causes=cause))
+        desk.step(0.01)
+    desk.step(1)
+    assert changes(listener) == ["opened", "worsened", "explained"]
 
 
 def test_alertmanager_is_told_again_while_it_fires():
@@ -282,7 +302,7 @@ def test_restart_goes_on_where_it_was():
     assert book == desk.deliver.memory
     second = Listener(repeats=True)
     later = Desk(second, memory=book, outbox=desk.outbox)
-    later.take(incident("explained"))
+    later.take(incident("explained", causes=(Cause("load", "batch size 1 to 8", 0.95),)))
     later.step(RESEND_S)
     later.take(incident("resolved"), incident("resolved", rank="TP1"))
     later.step(1)
@@ -317,7 +337,7 @@ def test_the_log_always_hears_of_it():
         "it gives: 60.5 tok/s against 82.2 without it. Most likely cuda graph off: the report's header says graph "
         "0.0%. Ranks: TP0."
     )
-    assert "Target verify is back since 2026-02-11 08:20:00 (line 90)" in last
+    assert "Over since 2026-02-11 08:20:00 (line 90). Target verify was at 28.95 ms a cycle" in last
     assert "\n" not in first
 
 

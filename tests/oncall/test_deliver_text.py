@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oncall_kit import LINKS, NOW_S, incident
 
+from logwatch.judging import watches
 from logwatch.judging.causes import RULES
+from logwatch.judging.stretch import Rule
 from logwatch.model import Cause, Limits
 from logwatch.outlets import deliver_text as text
 from logwatch.outlets.deliver_alerts import Book, enter
@@ -44,6 +46,10 @@ def test_log_text_never_breaks_a_message(stream, evidence, rank):
         ("acceptance_dropped", "tokens_per_cycle", "SpecAcceptanceDropped"),
         ("slower_than_baseline", "total_cycle", "SpecSlowerThanBaseline"),
         ("graph_lost", "target_verify", "SpecGraphLost"),
+        ("spread", "target_verify", "SpecPhaseShifted"),
+        ("draft_does_nothing", "tokens_per_cycle", "SpecDraftDoesNothing"),
+        ("one_rank_slow", "draft_extend", "SpecOneRankSlow"),
+        ("silence", "samples", "SpecSilence"),
         ("something_new", "target_verify", "SpecSomethingNew"),
     ],
 )
@@ -71,6 +77,23 @@ def test_alert_names(kind, phase, name):
             "Tokens per cycle is at 1.90 tokens a cycle since 2026-02-11 08:15:02 (line 41), 0.59 times the 3.20 before."
             " Its band is 2.00 to 4.00.",
             id="tokens per cycle",
+        ),
+        pytest.param(
+            {"phase": "speculation", "before": 95.2, "after": 64.1, "ratio": 0.67, "band": None},
+            "Speculation is at 64.1 tok/s since 2026-02-11 08:15:02 (line 41), 0.67 times the 95.2 tok/s before.",
+            id="tokens per second",
+        ),
+        pytest.param(
+            {
+                "kind": "graph_lost",
+                "phase": "cuda_graph",
+                "before": 1.0,
+                "after": 0.0,
+                "band": None,
+                "detail": "",
+            },
+            "Target verify runs without CUDA graphs, since 2026-02-11 08:15:02 (line 41).",
+            id="what has no level",
         ),
     ],
 )
@@ -104,3 +127,31 @@ def test_an_unknown_cause_says_what_was_ruled_out():
     """Not knowing is said plainly, with what the log speaks against."""
     sentence = text.cause_sentence([Cause("unknown", "Ruled out: kv_pressure: no retractions.", 0.0)])
     assert sentence == "The cause is not known. Ruled out: kv_pressure: no retractions."
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param(
+            {},
+            "Over since 2026-02-11 08:20:00 (line 90). Target verify was at 28.95 ms a cycle since 2026-02-11 08:15:02"
+            " (line 41).",
+            id="a phase",
+        ),
+        pytest.param(
+            {"kind": "graph_lost", "phase": "cuda_graph"},
+            "Over since 2026-02-11 08:20:00 (line 90). It began 2026-02-11 08:15:02 (line 41).",
+            id="what has no level",
+        ),
+    ],
+)
+def test_a_resolution_speaks_of_the_past(changes, expected):
+    """What is over is told as over: no band to be in, no cost that is still paid."""
+    assert text.description(incident("resolved", **changes), 1, resolved=True) == expected
+
+
+def test_every_kind_that_is_watched_has_its_words():
+    """Kinds of incidents that `judging` opens have a name of their own and a first sentence."""
+    kinds = {rule.kind for rule in vars(watches).values() if isinstance(rule, Rule)}
+    assert kinds <= set(text.NAMES)
+    assert set(text.SUMMARIES) == set(text.NAMES)
