@@ -31,6 +31,15 @@ def command() -> None:
     """Show, test, explain and draw the grammars that logs are read by.
 
     \b
+    A grammar is a TOML file; each table [record.NAME] is one kind of line:
+      anchor          a text that stands in every such line
+      pattern         the line; without it: the anchor, and whatever follows
+      kind            the record it gives, if not NAME: phase, decode, event, ...
+      claim           how a line starts that is this record or malformed
+      set, whole      fields that do not stand in the line; field for its whole text
+      pairs           table of a list's keys: "accept len" = "{tokens_per_cycle:real}"
+
+    \b
     A pattern holds
       text            these characters; a blank is one or more blanks or tabs
       {name:kind}     a field; {:kind} is matched and forgotten
@@ -39,7 +48,7 @@ def command() -> None:
       {...}           anything, up to the first occurrence of the literal behind it
       {pairs}         `key: value, key: value` in any order; unknown keys are passed over
       {'...'}         exactly these characters
-    Kinds are listed by `logwatch grammar show`.
+    Kinds of fields are listed by `logwatch grammar show`.
 
     \b
     Examples:
