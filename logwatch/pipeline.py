@@ -20,6 +20,10 @@ from logwatch.reading.cycles import Cycles, CyclesMemory
 from logwatch.reading.framing import Framing, FramingMemory
 from logwatch.reading.lines import Lines
 from logwatch.reading.records import Records
+from logwatch.reading.whole import Piece, whole_report
+
+_PASSED_ON = frozenset({"phase", "accept", "report", "prefill"})
+"""Records of which judging learns only that the stream is talking; their cycles say the rest."""
 
 
 def _quiet(notice: Notice) -> None:
@@ -162,7 +166,24 @@ class Pipeline:
     def feed_records(self, records: Iterable[Record | Malformed]) -> Iterator[Item]:
         """Items of records that were read in bulk."""
         for record in records:
-            yield from self._record(record)
+            if self._keep is None or self._keep(record):
+                for item in self._cycles.feed(record):
+                    if isinstance(item, Record) and item.kind in _PASSED_ON and self._is_talking():
+                        yield item
+                    else:
+                        yield from self._judge((item,))
+
+    def feed_whole(self, piece: Piece) -> list[Item] | None:
+        """Items of a report that was read in one piece, without its records; None: feed its records."""
+        if self._keep is not None or not self._is_talking():
+            return None
+        cycles = whole_report(self._cycles, piece)
+        return None if cycles is None else list(self._judge(cycles))
+
+    def _is_talking(self) -> bool:
+        """Whether the stream gave samples and nothing since that a new sample would end."""
+        watches = self._incidents.memory.watches
+        return watches.spoke and not watches.requests and not watches.silent
 
     def finish(self) -> Iterator[Item]:
         """The stream ends here: everything held back comes out."""

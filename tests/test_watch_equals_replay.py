@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from logwatch.commands.replay_worker import Feeder, Job, work
 from logwatch.config import Config
 from logwatch.grammar.load import load_grammars
 from logwatch.intake.bulk import Bulk
-from logwatch.model import Read
+from logwatch.model import Malformed, Read, Record
 from logwatch.pipeline import Pipeline, Settings
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "logs"
@@ -88,20 +89,38 @@ def watched(data, cuts=()):
 
 
 def replayed(data, cuts=(), bulk=BULK):
-    """Items as `replay` gets them: in bulk where it can."""
+    """Items as `replay` gets them, in bulk where it can; and the records that it does not give one by one."""
     pipeline = Pipeline(SETTINGS, "s", "p")
     feeder = Feeder(pipeline, "p")
     items = [item for chunk in chunks_of(data, cuts) if chunk for item in feeder.feed(chunk, bulk)]
-    return [*items, *feeder.finish(), *pipeline.finish()]
+    return [*items, *feeder.finish(), *pipeline.finish()], feeder.unseen
 
 
-def told(items):
-    """Everything but the bookkeeping of pieces, and that summed up."""
+def told(items, unseen=None):
+    """What was found out, in order; how many records of each kind; what was read."""
     reads = [item for item in items if isinstance(item, Read)]
-    counts = tuple(
-        sum(getattr(read, name) for read in reads) for name in ("bytes", "lines", "matched", "malformed")
+    sizes = {
+        name: sum(getattr(read, name) for read in reads)
+        for name in ("bytes", "lines", "matched", "malformed")
+    }
+    kinds = Counter(item.kind for item in items if isinstance(item, Record))
+    return (
+        [item for item in items if not isinstance(item, Read | Record)],
+        kinds + (unseen or Counter()),
+        sizes,
     )
-    return [item for item in items if not isinstance(item, Read)], counts
+
+
+def records_of(data):
+    """Records of the whole bytes, streaming and in bulk; None where bulk refuses."""
+    head = data.find(b"\n") + 1
+    end = data.rfind(b"\n") + 1
+    chunk = BULK.read(data[head:end], "p", 2, head) if head < end else None
+    if chunk is None:
+        return None, None
+    items = watched(data[:end])
+    expected = [item for item in items if isinstance(item, Record | Malformed) and item.place.offset >= head]
+    return expected, list(chunk.records())
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(LOGS)))
@@ -109,15 +128,15 @@ def test_every_log_at_hand_replays_as_it_was_watched(path):
     """Real server logs and every collected case: same records, cycles, judgements and incidents."""
     data = path.read_bytes()
     expected = told(watched(data, [1000] * (len(data) // 1000)))
-    assert told(replayed(data)) == expected
-    assert told(replayed(data, [777] * (len(data) // 777))) == expected
+    assert told(*replayed(data)) == expected
+    assert told(*replayed(data, [777] * (len(data) // 777))) == expected
 
 
 def test_all_logs_in_one_stream_replay_as_they_were_watched():
     """Restarts, other versions, other wrappings, one after the other, in chunks that cut lines."""
     data = b"\n".join(path.read_bytes() for path in FILES)
     expected = told(watched(data, [65536] * (len(data) // 65536)))
-    assert told(replayed(data, [40_000] * (len(data) // 40_000))) == expected
+    assert told(*replayed(data, [40_000] * (len(data) // 40_000))) == expected
 
 
 @given(LINES, CUTS, CUTS)
@@ -130,7 +149,56 @@ def test_all_logs_in_one_stream_replay_as_they_were_watched():
 @example(b"x\n  Target verify: 19.14 ms/cyc\r  Target verify: 19.15 ms/cyc\r\n", [], [])
 def test_any_bytes_in_any_chunks_replay_as_they_were_watched(data, cuts, other_cuts):
     """Whatever a log holds, and however it is cut, both entrances agree."""
-    assert told(replayed(data, other_cuts)) == told(watched(data, cuts))
+    assert told(*replayed(data, other_cuts)) == told(watched(data, cuts))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(LOGS)))
+def test_every_record_of_every_log_is_the_same_in_bulk(path):
+    """Field by field, with place, time and rank."""
+    expected, found = records_of(path.read_bytes())
+    assert found == expected
+
+
+@given(LINES)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_every_record_of_any_bytes_is_the_same_in_bulk(data):
+    """What bulk does not refuse, it reads as the streaming stages do."""
+    expected, found = records_of(data)
+    assert found == expected
+
+
+REPORTS = st.lists(
+    st.sampled_from(
+        [
+            b"[2026-02-11 08:15:02 TP0] [EAGLE3 profile] 100 cycles\n",
+            b"[2026-02-11 08:15:03 TP1] EAGLE3_PROFILE 100 cycles, batch 1.0, graph 100.0%\n",
+            b"[EAGLE3 profile] 100 cycles\n",
+            b"  Draft forward:      0.53 ms/cyc  (  2.6%)\n",
+            b"  Target verify:     19.14 ms/cyc  ( 95.0%)\n",
+            b"  Target verify:     28.95 ms/cyc\n",
+            b"  Total cycle:       20.15 ms/cyc\n",
+            b"  Accept len:         0.92\n",
+            b"  Verify min/p99/max: 19.02 / 19.33 / 19.80 ms\n",
+            (
+                b"[2026-02-11 08:15:04 TP0] Decode batch, #running-req: 1, #token: 77, accept len: 1.93, "
+                b"cuda graph: True, gen throughput (token/s): 340.35, #queue-req: 0\n"
+            ),
+            (
+                b"[2026-02-11 08:15:02 TP0] [EAGLE3 profile] 100 cycles\n  Draft forward:      0.53 ms/cyc  (  2.6%)\n"
+                b"  Target verify:     19.14 ms/cyc  ( 95.0%)\n  Accept len:         0.92\n"
+            ),
+            b"[2026-02-11 08:15:02 TP1] [EAGLE3 profile] 100 cycles\n  Target verify:     28.9 ms/cyc  ( 95.0%)\n",
+        ]
+    ),
+    max_size=60,
+).map(b"".join)
+
+
+@given(REPORTS, CUTS)
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_reports_in_one_piece_or_in_any_order_are_the_same(data, cuts):
+    """Whole reports have a quick way; interleaved, cut, late and repeated lines do not, and both agree."""
+    assert told(*replayed(data, cuts)) == told(watched(data))
 
 
 @given(LINES)
@@ -144,7 +212,7 @@ def test_a_line_of_megabytes_is_read_as_when_watched():
     """Its two ends count in both, in bounded memory."""
     report = b"  Target verify:     28.96 ms/cyc  ( 97.0%)\n"
     data = report * 3 + b"x" * (6 << 20) + report * 3 + b"y" * (1 << 20) + b"\n" + report
-    assert told(replayed(data, [1 << 20] * 8)) == told(watched(data, [70_000] * 120))
+    assert told(*replayed(data, [1 << 20] * 8)) == told(watched(data, [70_000] * 120))
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ from logwatch.outlets.report.track import Tracker
 from logwatch.pipeline import Pipeline, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from logwatch.commands.replay_streams import Stream
     from logwatch.config import Config
-    from logwatch.intake.bulk import Bulk
+    from logwatch.intake.bulk import Bulk, Chunk
     from logwatch.model import Item, Sink
 
 CHUNK = 8 << 20
@@ -153,12 +153,16 @@ def _run(
         with archive:
             if number:
                 pipeline.start_file(path)
-            for item in reading.items(archive, path, progress):
-                for sink in sinks:
-                    sink.take(item)
+            _hand_on(reading.items(archive, path, progress), sinks)
         if archive.damage:
             collector.damaged(path, archive.damage)
-    for item in pipeline.finish():
+    _hand_on(pipeline.finish(), sinks)
+    for kind, count in reading.unseen.items():
+        collector.seen(kind, count)
+
+
+def _hand_on(items: Iterable[Item], sinks: Sequence[Sink]) -> None:
+    for item in items:
         for sink in sinks:
             sink.take(item)
 
@@ -170,6 +174,7 @@ class _Reading:
         self._pipeline = pipeline
         self._config = config
         self._bulk: Bulk | None = None
+        self.unseen: Counter[str] = Counter()
 
     def items(self, archive: Archive, path: str, progress: Callable[[int], None]) -> Iterator[Item]:
         """Everything that a file gives."""
@@ -183,6 +188,7 @@ class _Reading:
             progress(archive.consumed - consumed)
             consumed = archive.consumed
         yield from feeder.finish()
+        self.unseen += feeder.unseen
 
 
 def _bulk(config: Config) -> Bulk:
@@ -197,9 +203,13 @@ class Feeder:
     Args:
         pipeline: Stands at the file's beginning.
         path: The file.
+
+    Attributes:
+        unseen: Records by kind that were not given as items.
     """
 
     def __init__(self, pipeline: Pipeline, path: str) -> None:
+        self.unseen: Counter[str] = Counter()
         self._pipeline = pipeline
         self._path = path
         self._offset = 0
@@ -231,16 +241,36 @@ class Feeder:
             if found is None:
                 yield from self._stream(chunk)
             else:
-                yield from self._pipeline.feed_records(found.records)
+                yield from self._chunk(found)
                 self._offset += len(chunk)
                 self._pipeline.start_file(self._path, self._pipeline.line + found.lines, self._offset)
-                malformed = sum(isinstance(record, Malformed) for record in found.records)
-                matched = len(found.records) - malformed
-                ignored = found.lines - len(found.records)
+                ignored = found.lines - found.matched - found.malformed
                 yield Read(
-                    self._pipeline.stream, self._path, len(chunk), found.lines, matched, ignored, malformed
+                    self._pipeline.stream,
+                    self._path,
+                    len(chunk),
+                    found.lines,
+                    found.matched,
+                    ignored,
+                    found.malformed,
                 )
         self._rest = data[max(begin, end) :]
+
+    def _chunk(self, found: Chunk) -> Iterator[Item]:
+        """Items of a chunk; of reports in one piece only what comes after their records."""
+        for entry in found.entries():
+            if not isinstance(entry, tuple):
+                yield from self._pipeline.feed_records((entry,))
+                continue
+            piece, records = entry
+            items = self._pipeline.feed_whole(piece)
+            if items is None:
+                yield from self._pipeline.feed_records(records())
+            else:
+                self.unseen["report"] += 1
+                self.unseen["phase"] += len(piece.phases_s)
+                self.unseen["accept"] += len(piece.labels) - len(piece.phases_s)
+                yield from items
 
     def finish(self) -> Iterator[Item]:
         """The file ends here."""
