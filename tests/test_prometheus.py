@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +15,8 @@ import urllib.request
 
 import bcrypt
 import pytest
+
+pytestmark = pytest.mark.needs("prometheus", "promtool", "openssl")
 
 REPORT = """[2026-02-11 09:{minute:02}:{second:02} TP0] EAGLE3_PROFILE 100 cycles, batch 1.0, graph 100.0%
   Draft forward:      0.53 ms/cyc  (  2.6%)
@@ -69,8 +70,6 @@ class Scraped:
     """A Prometheus that scrapes one address, and questions to it."""
 
     def __init__(self, start, folder, target, **job):
-        program = shutil.which("prometheus")
-        assert program, "install Debian's package `prometheus`"
         self.port = free_port()
         (folder / "prometheus.yml").write_text(
             "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\n"
@@ -78,7 +77,7 @@ class Scraped:
             + json.dumps([{"job_name": "logwatch", "static_configs": [{"targets": [target]}], **job}])
         )
         start(
-            program,
+            "prometheus",
             f"--config.file={folder}/prometheus.yml",
             f"--storage.tsdb.path={folder}/tsdb",
             f"--web.listen-address=127.0.0.1:{self.port}",

@@ -44,6 +44,7 @@ def test_metrics_are_openmetrics_to_those_who_accept_it(busy):
     assert "process_resident_memory_bytes" in names
 
 
+@pytest.mark.needs("promtool")
 def test_metrics_are_text_to_all_others(busy):
     """Without a wish the scraper gets the text format, and promtool has no complaint."""
     answer = busy.get("/metrics")

@@ -245,6 +245,7 @@ def tls(certificates, name="one", more=""):
     return f"tls_server_config:\n  cert_file: {certificates}/{name}.pem\n  key_file: {certificates}/{name}.key\n{more}"
 
 
+@pytest.mark.needs("openssl")
 def test_tls_serves_the_files_certificate_and_a_new_one_without_restart(serve, site, web_file, certificates):
     """HTTPS with the certificate named; after the file names another, new connections see that one."""
     web = web_file(tls(certificates))
@@ -263,6 +264,7 @@ def test_tls_serves_the_files_certificate_and_a_new_one_without_restart(serve, s
     assert name == "two"
 
 
+@pytest.mark.needs("openssl")
 def test_old_tls_is_refused(serve, site, web_file, certificates):
     """`min_version: TLS13` turns TLS 1.2 away."""
     client = serve(site, web_file(tls(certificates, more="  min_version: TLS13\n")))
@@ -275,6 +277,7 @@ def test_old_tls_is_refused(serve, site, web_file, certificates):
         assert answer.status == 200
 
 
+@pytest.mark.needs("openssl")
 @pytest.mark.parametrize(
     ("sans", "client", "let_in"),
     [

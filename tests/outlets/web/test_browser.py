@@ -7,6 +7,8 @@ import pytest
 import scenes
 from playwright.sync_api import sync_playwright
 
+pytestmark = pytest.mark.needs("chromium")
+
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
