@@ -23,6 +23,9 @@ spikes."""
 LARGEST = 2.0
 SIZES = 8
 SPREAD_RUN = 5
+SPREAD_NEEDS = 60.0
+"""Samples to learn from, a unit of budget, until the scale is known well enough to watch for more spread."""
+
 SPREAD_EASE = 4.0
 """The spread's evidence overshoots by so much on average: found by simulation, see `benchmarks/detection.py`."""
 
@@ -103,10 +106,10 @@ def build(baseline: Baseline, run_length: float, least_effect: float, least_samp
 
 
 def needed_samples(run_length: float, least_effect: float, phi: float) -> int:
-    """Samples to learn from until shifts of `least_effect` scales can be watched for."""
+    """Samples to learn from until shifts of `least_effect` scales, and more spread, can be watched for."""
     budget = math.log(run_length * (2 * SIZES + 1 + 2 * len(HIT_RATES)))
     theta = min(least_effect * math.sqrt((1 - phi) / (1 + phi)), LARGEST)
-    return math.ceil(13.0 * budget / theta**2)
+    return math.ceil(budget * max(13.0 / theta**2, SPREAD_NEEDS))
 
 
 def weigh_shift(bank: Bank, e: float, begun: list[int]) -> float:

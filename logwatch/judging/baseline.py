@@ -151,7 +151,8 @@ def baseline_of(memory: Learning) -> Baseline:
     """The baseline as the sums stand; needs at least `HEAD` samples."""
     n = memory.samples
     mean_r, mean_c = memory.sum_r / n, memory.sum_c / n
-    level, per_token = memory.level + memory.scale * mean_r, memory.per_token
+    level = memory.level + memory.per_token * mean_c + memory.scale * mean_r
+    per_token = memory.per_token
     variance = memory.sum_rr / n - mean_r**2
     spread_c = memory.sum_cc / n - mean_c**2
     if per_token and spread_c > 0:
@@ -183,18 +184,20 @@ def baseline_of(memory: Learning) -> Baseline:
 
 
 def change_inside(memory: Learning) -> tuple[float, float]:
-    """The largest step between two parts of the learning window and its error, in the value's unit."""
-    means = [*memory.segments]
-    if len(means) < 4:
-        return 0.0, math.inf
-    base = baseline_of(memory)
-    error = base.mean_error * math.sqrt(base.samples)
-    best, best_error, best_score = 0.0, math.inf, 0.0
-    for cut in range(1, len(means)):
-        step = fmean(means[cut:]) - fmean(means[:cut])
-        step_error = error * math.sqrt((1 / cut + 1 / (len(means) - cut)) / memory.segment)
-        if abs(step) / step_error > best_score:
-            best, best_error, best_score = step, step_error, abs(step) / step_error
+    """The surest step between two parts of the learning window and its error, in the value's unit.
+
+    The error comes from how the parts' means scatter on either side of the step: neither a step nor
+    autocorrelation within the parts deceives it.
+    """
+    means = memory.segments
+    best, best_error = 0.0, math.inf
+    for cut in range(2, len(means) - 1):
+        before, after = means[:cut], means[cut:]
+        step = fmean(after) - fmean(before)
+        rest = sum((m - fmean(part)) ** 2 for part in (before, after) for m in part) / (len(means) - 2)
+        error = math.sqrt(max(rest, 1 / memory.segment) * (1 / cut + 1 / (len(means) - cut)))
+        if abs(step) * best_error > abs(best) * error:
+            best, best_error = step, error
     return best * memory.scale, best_error * memory.scale
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 MOST = 3
 LEAST_SCORE = 0.25
 GREW = 1.10
+_GOOD_IF_HIGH = (TOKENS, "speculation", "cuda_graph")
 PARTS = ("draft_forward", "target_verify", "draft_extend")
 _GRAPH_SETTINGS = ("disable_cuda_graph", "disable_decode_cuda_graph", "cuda_graph_backend_decode")
 _SLOWING = frozenset({
@@ -150,7 +151,8 @@ def _cuda_graph_off(case: Case) -> Opinion:
             parts.append(f'line {line}: "{text[:80]}"')
             break
     if parts:
-        return Opinion(0.0 if case.direction == "low" else min(score, 0.98), _sentence(parts))
+        faster = case.direction == "low" and case.phase not in _GOOD_IF_HIGH
+        return Opinion(0.0 if faster else min(score, 0.98), _sentence(parts))
     return Opinion(text=f"{on.count} decode lines say `cuda graph: True`" if on.count else "")
 
 

@@ -330,7 +330,11 @@ class Incidents:
             after=facts,
             before=memory.earlier if crossed else None,
             ratios=ratios,
-            tokens=(before.get(TOKENS), after.get(TOKENS)),
+            tokens=(
+                (incident.before, incident.after)
+                if incident.phase == TOKENS and incident.before is not None
+                else (before.get(TOKENS), after.get(TOKENS))
+            ),
             batch=(before.get(BATCH), after.get(BATCH)),
             context=(before.get(CONTEXT), after.get(CONTEXT)),
             onset_line=0 if crossed else incident.onset.line,
