@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from logwatch.judging.economics import economics_of
 from logwatch.model import Change, Incident, Record
+from logwatch.outlets.metrics_memory import label
 from logwatch.outlets.report.samples import Sample, Samples, utc_seconds
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ FAMILIES = {
     "logwatch_incident_open": ("gauge", "1 while an incident of the kind is open."),
 }
 """Type and help by family; counters' samples end with `_total`."""
+
+SCRAPED = {"job": "logwatch", "instance": "replay"}
 
 Key = tuple[str, str]  # family, labels
 
@@ -99,11 +102,12 @@ class OpenMetricsParts:
             self.undated += 1
             return
         who = _labels(stream=cycle.stream, rank=cycle.rank or "")
-        if not self._put("logwatch_cycles", who, now, self._sum("logwatch_cycles", who, cycle.cycles)):
-            return
         for phase, value in cycle.phases_s.items():
             labels = _labels(stream=cycle.stream, rank=cycle.rank or "", phase=phase)
-            self._put("logwatch_phase_seconds", labels, now, value)
+            if not self._put("logwatch_phase_seconds", labels, now, value):
+                return
+            cycles = self._sum("logwatch_cycles", labels, cycle.cycles)
+            self._put("logwatch_cycles", labels, now, cycles)
             total = self._sum("logwatch_cycle_phase_seconds", labels, value * cycle.cycles)
             self._put("logwatch_cycle_phase_seconds", labels, now, total)
             judged = sample.judged.get(phase)
@@ -139,7 +143,9 @@ class OpenMetricsParts:
         now = utc_seconds(moment.time if moment else None)
         if now is None:
             return
-        labels = _labels(stream=incident.stream, rank=incident.rank or "", kind=incident.kind)
+        labels = _labels(
+            stream=incident.stream, rank=incident.rank or "", phase=incident.phase, kind=incident.kind
+        )
         open_ = self._open.setdefault(("logwatch_incident_open", labels), set())
         if incident.change is Change.RESOLVED:
             open_.discard(incident.key)
@@ -183,14 +189,14 @@ def whole_openmetrics(folders: Sequence[Path], path: Path) -> None:
 
 
 def _labels(**labels: str) -> str:
-    """Labels as the format writes them.
+    """Labels as the format writes them, with those that a scrape would have added: dashboards choose by them.
 
     >>> _labels(stream='a"b', phase="x")
-    '{stream="a\\\\"b",phase="x"}'
+    '{job="logwatch",instance="replay",stream="a\\\\"b",phase="x"}'
     """
-    pairs = (f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    pairs = (f'{name}="{_escaped(value)}"' for name, value in (SCRAPED | labels).items())
     return f"{{{','.join(pairs)}}}"
 
 
 def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return label(value).replace("\\", r"\\").replace('"', r"\"")
