@@ -8,7 +8,16 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from dashboard_kit import MINUTES, STEP_S, Prometheus, fill, openmetrics, start_prometheus
+from dashboard_kit import (
+    EARLIER_S,
+    MINUTES,
+    STEP_S,
+    Prometheus,
+    fill,
+    openmetrics,
+    replayed,
+    start_prometheus,
+)
 from oncall_kit import HttpReceiver
 
 
@@ -58,6 +67,7 @@ def prometheus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("prometheus")
     begin_s = int(time.time()) - MINUTES * 60
     fill(folder, openmetrics(begin_s))
+    fill(folder, replayed(folder, begin_s - EARLIER_S))
     process, url = start_prometheus(folder)
     reader = threading.Thread(target=process.stderr.read)
     reader.start()

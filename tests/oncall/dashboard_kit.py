@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 import time
 import urllib.parse
 import urllib.request
@@ -19,6 +20,7 @@ from logwatch.pipeline import Pipeline, Settings
 STEP_S = 15
 MINUTES = 60
 WORSE_FROM_S, BETTER_FROM_S = 25 * 60, 45 * 60
+EARLIER_S = 4 * 3600
 INSTANCE = "node7:9877"
 BASELINE = 82.2
 RANKS = ("TP0", "TP1")
@@ -86,6 +88,16 @@ def openmetrics(begin_s):
         yield f"# TYPE {name} {kind}\n"
         yield from lines
     yield "# EOF\n"
+
+
+def replayed(folder, begin_s):
+    """An earlier hour of the same server, by `logwatch replay --openmetrics` from its log."""
+    log, history = folder / "server.log", folder / "replayed.om"
+    log.write_text("".join(text for _, text in server_log(begin_s)))
+    command = [sys.executable, "-m", "logwatch", "replay", "--baseline", str(BASELINE), "--openmetrics"]
+    result = subprocess.run([*command, history, log], capture_output=True, text=True, check=False)
+    assert result.returncode == 1, result.stderr
+    return [history.read_text()]
 
 
 def line(sample, at_s):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from click.testing import CliRunner
-from dashboard_kit import BETTER_FROM_S, WORSE_FROM_S
+from dashboard_kit import BETTER_FROM_S, EARLIER_S, WORSE_FROM_S, Prometheus
 
 from logwatch.commands.export import command
 from logwatch.outlets.dashboards import NAMES
@@ -156,6 +156,27 @@ def test_every_query_brings_data(prometheus, panel, target):
         found = prometheus.range(filled(target["expr"]))
     # Nothing may have been malformed, truncated or lost within the hour: zero is data, an empty answer is not.
     assert found
+
+
+def test_last_months_log_stands_beside_today(prometheus):
+    """What `logwatch replay --openmetrics` wrote is shown by the panels of phases, speed-up and tokens as well."""
+    earlier = Prometheus(prometheus.url, prometheus.begin_s - EARLIER_S, prometheus.end_s - EARLIER_S)
+    shown = {
+        panel["title"]
+        for panel in BOARDS["logwatch-server"]["panels"]
+        if panel["type"] == "timeseries"
+        if all(earlier.range(filled(target["expr"]).replace('instance=~".+"', 'instance="replay"'))
+               for target in panel["targets"])
+    }  # fmt: skip
+    assert shown == {
+        "$phase against its band",
+        "Where a cycle goes",
+        "Tokens per cycle against break-even",
+        "Speed-up over the baseline",
+        "Spread over ranks",
+        "Throughput",
+        "Running requests",
+    }
 
 
 @each_board

@@ -1,5 +1,6 @@
 """Recipes and examples for containers and Kubernetes: valid, and without privileges."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -9,9 +10,11 @@ from pathlib import Path
 import kubernetes_validate
 import pytest
 import yaml
+from oncall_kit import LINKS, NOW_S, incident
 
 from logwatch.config import load_config
 from logwatch.outlets.dashboards import NAMES
+from logwatch.outlets.deliver_alerts import Book, enter
 from logwatch.outlets.deliver_receivers import ReceiverSettings, receivers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,3 +141,32 @@ def test_the_image_ships_a_valid_configuration():
     """What `COPY deploy/logwatch.toml` puts into the image listens on the exposed port."""
     config = load_config(DEPLOY / "logwatch.toml", {})
     assert ("EXPOSE", config.http.listen.rpartition(":")[2]) in instructions()
+
+
+def blocks(language):
+    """Code blocks of the guide in this language."""
+    text = (DASHBOARDS / "README.md").read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_guide_shows_the_document_that_is_sent():
+    """The example of a webhook's document has exactly the keys that are sent."""
+    (example,) = (json.loads(block) for block in blocks("json"))
+    sent = enter(Book(), incident(), LINKS, NOW_S + 600, 0.3).body
+    assert set(example) == set(sent)
+    for part in ("labels", "links", "incident"):
+        assert set(example[part]) == set(sent[part])
+    assert set(example["annotations"]) <= set(sent["annotations"])
+
+
+def test_the_guide_shows_receivers_that_are_valid(tmp_path):
+    """The example of receivers is a configuration that loads."""
+    (tmp_path / "logwatch.toml").write_text(blocks("toml")[0])
+    config = load_config(tmp_path / "logwatch.toml", {})
+    made = receivers(ReceiverSettings(**alert.model_dump()) for alert in config.alert)
+    assert [receiver.name.partition(":")[0] for receiver in made] == [
+        "alertmanager",
+        "slack",
+        "pagerduty",
+        "command",
+    ]
