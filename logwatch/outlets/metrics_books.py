@@ -85,18 +85,19 @@ class Books:
         levels[notice.level.value] = levels.get(notice.level.value, 0) + 1
         if notice.kind == "notify_overflow":
             self.memory.notify_overflow += 1
-        if notice.stream is None:
+        name = notice.stream or self._paths.get(notice.path or "")
+        if name is None:
             return
-        stream = self.stream(notice.stream)
+        stream = self.stream(name)
         kind, _, detection = notice.kind.partition("_by_")
         if kind == "rotated":
             stream.rotations += 1
         elif kind == "truncated":
             detection = label(detection or "size")
             stream.truncations[detection] = stream.truncations.get(detection, 0) + 1
-        if kind in {"truncated", "lost", "lost_bytes", "deleted"}:
+        if kind in {"truncated", "lost"}:
             stream.lost_bytes += max(0, notice.bytes)
-        elif kind in {"line_too_long", "skipped", "skipped_bytes"}:
+        elif kind in {"line_too_long", "skipped"}:
             stream.skipped_bytes += max(0, notice.bytes)
 
     def stream(self, name: str) -> StreamMemory:

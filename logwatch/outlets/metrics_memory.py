@@ -136,7 +136,7 @@ class StreamMemory:
     malformed: dict[str, dict[str, int]] = field(default_factory=dict)
     read_bytes: int = 0
     rotations: int = 0
-    truncations: dict[str, int] = field(default_factory=lambda: {"size": 0})
+    truncations: dict[str, int] = field(default_factory=lambda: {"size": 0, "content": 0})
     lost_bytes: int = 0
     skipped_bytes: int = 0
     rejected: int = 0

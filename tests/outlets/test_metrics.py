@@ -15,6 +15,7 @@ from logwatch.judging.bands import Band
 from logwatch.model import Change, Level, Notice
 from logwatch.outlets import metrics_memory
 from logwatch.outlets.metrics import Metrics
+from logwatch.outlets.metrics_books import reason_of
 from logwatch.outlets.metrics_memory import EDGES_S, MAX_PHASES, MAX_RANKS, MAX_STREAMS, MetricsMemory
 
 VERIFY = {"stream": "node7.log", "rank": "TP0", "phase": "target_verify"}
@@ -166,11 +167,11 @@ def test_an_item_moves_its_series(metrics, items, name, labels, expected):
             id="truncation seen by hash",
         ),
         pytest.param(
-            Notice("truncated", "", Level.ERROR, "node7.log", bytes=70),
+            Notice("lost", "", Level.ERROR, "node7.log", bytes=70),
             "lost_bytes_total",
             NODE7,
             70,
-            id="bytes lost by a truncation",
+            id="bytes lost",
         ),
         pytest.param(
             Notice("line_too_long", "", Level.WARNING, "node7.log", bytes=9),
@@ -193,6 +194,29 @@ def test_a_notice_moves_its_counter(metrics, notice, name, labels, expected):
     """What happens beside the data is counted, by its kind."""
     metrics.notice(notice)
     assert expected == value(metrics, name, labels)
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "reason"),
+    [
+        ("a number", "nan", "bad_value"),
+        ("a time with its unit", "-1", "bad_value"),
+        ("a unit of time", "parsecs/cyc", "bad_value"),
+        ("a number", "the end of the line", "line_ended"),
+        ("one of its keys", "usaccept", "unexpected_text"),
+    ],
+)
+def test_malformed_lines_are_counted_by_few_reasons(expected, found, reason):
+    """[58] What a grammar expected is many phrases; the label has a handful of values."""
+    assert reason_of(malformed(expected, found)) == reason
+
+
+def test_a_notice_without_stream_belongs_to_its_paths_stream(metrics):
+    """Readers of lines know the file only; its stream was made known with it."""
+    metrics.add_stream("node7", "/logs/server.log")
+    metrics.notice(Notice("line_too_long", "", Level.ERROR, path="/logs/server.log", bytes=7))
+    metrics.notice(Notice("line_too_long", "", Level.ERROR, path="/logs/other.log", bytes=7))
+    assert value(metrics, "skipped_bytes_total", {"stream": "node7"}) == 7
 
 
 def test_facts_of_others_are_shown(metrics, clock):
