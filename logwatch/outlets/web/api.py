@@ -94,6 +94,38 @@ SAMPLE_FILTERS = ("stream", "rank", "phase", "since", "until", "limit")
 INCIDENT_FILTERS = ("stream", "rank", "phase", "kind", "state", "since", "until", "limit")
 
 
+def index_json() -> dict[str, Any]:
+    """`logwatch.api/1`: what `/api/v1` says: what may be asked, and what is answered."""
+    times = "ISO 8601, Unix seconds, or a length of time before now such as 15m"
+    return {
+        "schema": "logwatch.api/1",
+        "endpoints": {
+            "/api/v1/status": {
+                "answers": "state, sentence, streams with run, ranks, phases and lag, open incidents",
+                "parameters": [],
+            },
+            "/api/v1/samples": {
+                "answers": "seconds per cycle of phases, one entry a report, oldest first",
+                "parameters": SAMPLE_FILTERS,
+            },
+            "/api/v1/incidents": {
+                "answers": "incidents with onset, levels, causes and evidence, oldest first",
+                "parameters": INCIDENT_FILTERS,
+            },
+        },
+        "parameters": {
+            "stream": "name of the source",
+            "rank": "tags as in the log (`TP0`); empty for logs without",
+            "phase": "for example target_verify",
+            "kind": "kind of incident, for example out_of_band",
+            "state": "open or resolved",
+            "since": f"{times}; on the log's own clock",
+            "until": f"{times}; on the log's own clock",
+            "limit": f"the newest so many, 1 to {MAX_LIMIT}; {DEFAULT_LIMIT} if not given",
+        },
+    }
+
+
 def parse_query(given: Iterable[tuple[str, str]], known: Sequence[str], now_s: float) -> Query:
     """The question in a URL's parameters.
 

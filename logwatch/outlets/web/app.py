@@ -33,6 +33,7 @@ from logwatch.outlets.web.api import (
     Query,
     Rings,
     incidents_json,
+    index_json,
     parse_query,
     samples_json,
     status_json,
@@ -79,6 +80,7 @@ def build_app(site: Site, web: WebFile | None = None) -> Starlette:
             Route("/-/healthy", pages.healthy),
             Route("/-/ready", pages.ready),
             Route("/-/reload", pages.reload, methods=["POST"]),
+            Route("/api/v1", pages.index),
             Route("/api/v1/status", pages.status),
             Route("/api/v1/samples", pages.samples),
             Route("/api/v1/incidents", pages.incidents),
@@ -150,6 +152,10 @@ class _Pages:
             return PlainTextResponse(f"The old configuration is kept:\n{problems}\n", 500)
         return PlainTextResponse("The configuration was loaded again.\n")
 
+    async def index(self, request: Request) -> Response:
+        """`logwatch.api/1`."""
+        return _json(request, index_json())
+
     async def status(self, request: Request) -> Response:
         """`logwatch.status/1`."""
         parse_query(request.query_params.multi_items(), (), self._site.clock())
@@ -200,7 +206,10 @@ def _maybe_gzip(request: Request, response: Response) -> Response:
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
-    hints = {404: "see / for what there is", 405: "use " + (error.headers or {}).get("Allow", "GET")}
+    hints = {
+        404: "see / and /api/v1 for what there is",
+        405: "use " + (error.headers or {}).get("Allow", "GET"),
+    }
     text = f"{error.detail}; {hints[error.status_code]}" if error.status_code in hints else error.detail
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": text}, error.status_code, error.headers)

@@ -186,6 +186,7 @@ def _footer() -> Html:
         "api/v1/status": "Status as JSON",
         "api/v1/samples?phase=target_verify": "Samples",
         "api/v1/incidents": "Incidents",
+        "api/v1": "JSON interface",
         "runbooks": "Runbooks",
     }
     return el("footer", el("nav", [el("a", text, href=to) for to, text in links.items()], aria_label="More"))

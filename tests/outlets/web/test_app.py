@@ -124,6 +124,20 @@ def test_status_says_what_is_wrong_and_since_when(busy):
     assert [each["key"] for each in document["open_incidents"]] == [incident().key]
 
 
+def test_the_interface_describes_itself(busy):
+    """`logwatch.api/1` names every document with the parameters that it takes, each of them explained."""
+    document = busy.get("/api/v1").json
+    for path, endpoint in document["endpoints"].items():
+        assert busy.get(path).status == 200
+        for name in endpoint["parameters"]:
+            assert document["parameters"][name]
+            example = {"limit": "5", "state": "open", "since": "15m", "until": "2026-02-11T09:00:00"}.get(
+                name, "x"
+            )
+            assert busy.get(f"{path}?{name}={example}").status == 200
+        assert busy.get(f"{path}?unheard_of=1").status == 400
+
+
 def test_samples_are_found_by_phase_rank_and_time(busy):
     """`logwatch.samples/1`: oldest first, filtered, the newest `limit`."""
     found = busy.get("/api/v1/samples?phase=target_verify&rank=TP0&since=2026-02-11T09:00:01&limit=3").json
