@@ -24,10 +24,10 @@ LARGEST = 2.0
 SIZES = 8
 SPREAD_RUN = 5
 SPREAD_NEEDS = 60.0
-"""Samples to learn from, a unit of budget, until the scale is known well enough to watch for more spread."""
+"""Samples to learn from, a unit of budget, until the scale is known well enough to watch for spread."""
 
 SPREAD_EASE = 4.0
-"""The spread's evidence overshoots by so much on average: found by simulation, see `benchmarks/detection.py`."""
+"""The spread's evidence overshoots by about this: found by simulation, see `benchmarks/detection.py`."""
 
 SHIFT_RUN = 8
 """Samples that a shift's evidence needs at least; the gate of `firing.py` demands the user's own number."""

@@ -1,8 +1,8 @@
 """Level 2: why something was called a change, or was not: `replay --explain`.
 
 Runs the same charts over gathered runs again and writes down every candidate: what was tested, what it
-scored, and which rule kept or dropped it. Beside the charts stand the rows of samples outside a band, and the cuts of
-an offline segmentation as a second opinion. Imports numpy and ruptures.
+scored, and which rule kept or dropped it. Beside the charts stand the rows of samples outside a band, and the
+cuts of an offline segmentation as a second opinion. Imports numpy and ruptures.
 """
 
 from __future__ import annotations

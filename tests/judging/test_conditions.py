@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from judging_samples import cycle
 
@@ -26,7 +28,7 @@ def test_ranges_cover_every_batch_size_once():
     ranges = {size: batch_range(float(size)) for size in range(1, 600)}
     assert all(low <= size <= high for size, (low, high) in ranges.items())
     ordered = sorted(set(ranges.values()))
-    assert all(a[1] + 1 == b[0] for a, b in zip(ordered, ordered[1:], strict=False))
+    assert all(a[1] + 1 == b[0] for a, b in pairwise(ordered))
 
 
 def test_graph_and_version_never_excuse_a_time():

@@ -1,0 +1,129 @@
+"""The must-show of judging, on real logs of SGLang on H200s and on the field's two."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from logwatch.cli import cli
+
+LOGS = Path(__file__).parents[2] / "fixtures/logs"
+
+
+def log(number):
+    return str(next((LOGS / "sglang_h200").glob(f"v0517_{number}_*.log")))
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli, arguments, catch_exceptions=False)
+
+
+def as_json(*arguments):
+    result = run(*arguments, "--format", "json")
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_without_graphs():
+    """Logs 01 and 02: verify takes about 2.2 times as long, because the server was started without CUDA graphs."""
+    status, found = as_json("compare", log("01"), log("02"))
+    assert (status, found["verdict"]) == (1, "changed")
+    verify = next(each for each in found["phases"] if each["phase"] == "target_verify")
+    assert verify["verdict"] == "changed"
+    assert verify["ratio"] == pytest.approx(2.15, abs=0.1)
+    assert verify["shift_interval_ms"][0] < verify["shift_ms"] < verify["shift_interval_ms"][1]
+    assert found["causes"][0]["cause"] == "cuda_graph_off"
+    evidence = found["causes"][0]["evidence"]
+    assert "disable_cuda_graph went from False to True (line 10)" in evidence
+    assert "`cuda graph: False` (58 from line 46)" in evidence
+    assert {"name": "disable_cuda_graph", "before": "False", "after": "True"} in found["settings"]
+    assert found["tokens_per_cycle"]["verdict"] == "same"
+
+
+def test_nccl_over_sockets():
+    """Logs 31 and 34: verify takes about 1.85 times as long, because NCCL went over sockets."""
+    status, found = as_json("compare", log("31"), log("34"), "--baseline", "204")
+    assert (status, found["verdict"]) == (1, "changed")
+    verify = next(each for each in found["phases"] if each["phase"] == "target_verify")
+    assert verify["ratio"] == pytest.approx(1.85, abs=0.06)
+    assert [each["cause"] for each in found["causes"]] == ["nccl_environment"]
+    for what in ("NCCL_P2P_DISABLE=1 is new", "NCCL_SHM_DISABLE=1 is new", "P2P/IPC to NET/Socket"):
+        assert what in found["causes"][0]["evidence"]
+    assert {"name": "transport", "before": "P2P/IPC", "after": "NET/Socket"} in found["environment"]
+    assert found["settings"] == []
+    assert found["economics"]["after"]["speedup"] < 1 < found["economics"]["before"]["speedup"]
+
+
+def test_a_log_is_the_same_as_itself():
+    """Nothing changed between a log and itself, and the exit status says so."""
+    status, found = as_json("compare", log("01") + "#1", log("01") + "#1")
+    assert (status, found["verdict"], found["causes"]) == (0, "same", [])
+
+
+def test_too_few_samples_say_how_many_are_needed():
+    """Two short healthy logs cannot be told apart; it says how many samples would."""
+    result = run("compare", log("21"), log("31"))
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Cannot tell: about ")
+
+
+def test_markdown_is_fit_for_an_issue():
+    """The Markdown has a table of phases, the cause and the environment."""
+    text = run("compare", log("31"), log("34"), "--format", "markdown").stdout
+    assert text.startswith("**Changed: target_verify x 1.8")
+    assert "| `NCCL_P2P_DISABLE` | (not set) | `1` |" in text
+    assert "- Cause: nccl_environment" in text
+
+
+def test_what_was_tuned_is_quiet_though_verify_moves_by_half(tmp_path):
+    """Verify grows by 57 % with the context within one answer; the band that `tune` writes grows with it."""
+    config = tmp_path / "logwatch.toml"
+    config.write_text(run("tune", log("01")).stdout)
+    status, found = as_json("replay", "--config", str(config), log("01"))
+    assert (status, found["incidents"]) == (0, [])
+    status, found = as_json("replay", "--config", str(config), log("02"))
+    verify = next(each for each in found["incidents"] if each["phase"] == "target_verify")
+    assert status == 1
+    assert verify["causes"][0]["cause"] == "cuda_graph_off"
+
+
+def test_a_log_with_a_change_inside_is_refused(tmp_path):
+    """What is not good as a whole is no example, and the place of the change is said."""
+    two = tmp_path / "two.log"
+    good = [f"  Target verify:     19.1{n % 4} ms/cyc  ( 95.0%)\n" for n in range(40)]
+    bad = [f"  Target verify:     28.9{n % 4} ms/cyc  ( 97.0%)\n" for n in range(40)]
+    two.write_text("".join(good + bad))
+    result = CliRunner().invoke(cli, ["tune", str(two)])
+    assert "two.log:41" in str(result.exception)
+    assert "changes here from 19.1" in str(result.exception)
+
+
+def test_two_kinds_of_server_are_not_tuned_together():
+    """Logs that differ are refused: a band over both would hold neither."""
+    result = CliRunner().invoke(cli, ["tune", log("01"), log("03")])
+    assert result.exit_code != 0
+    assert "tune each kind of server by itself" in str(result.exception)
+
+
+def test_the_field_s_logs(tmp_path):
+    """19.145 then 28.95 ms: seen at the third report, ratio 1.51, steady; the cost comes out of the numbers."""
+    both = tmp_path / "both.log"
+    both.write_text(
+        (LOGS / "field_verify_19ms.log").read_text() + (LOGS / "field_verify_29ms.log").read_text()
+    )
+    status, found = as_json("replay", str(both), "--baseline", "82.2")
+    [incident] = found["incidents"]
+    assert status == 1
+    assert (incident["onset"]["line"], incident["noticed"]["line"]) == (6, 8)
+    assert incident["ratio"] == pytest.approx(1.512, abs=0.002)
+    assert "steady, not noise (coefficient of variation 0.03 %)" in incident["detail"]
+    assert "break-even 2.46 tokens a cycle" in incident["detail"]
+
+
+@pytest.mark.parametrize("number", ["01", "02", "03", "04", "21", "31", "34"])
+def test_every_real_log_is_sane_with_the_defaults(number):
+    """Against the default band only verify may be out, low where the machine is faster; nothing else is told."""
+    _, found = as_json("replay", log(number))
+    assert {(i["phase"], i["kind"], i["direction"]) for i in found["incidents"]} <= {
+        ("target_verify", "out_of_band", "low")
+    }
