@@ -157,21 +157,42 @@ class Courier:
             When to come back, seconds since the epoch; None where nothing waits.
         """
         alerts: dict[str, list[Letter]] = {}
+        newest: dict[str, str] = {}
+        bodies: dict[int, dict[str, Any]] = {}
         for letter in self._outbox.letters(self.receiver.name):
             alerts.setdefault(letter.key, []).append(letter)
-        times = [self._deliver(letters, now_s) for letters in alerts.values()]
+            bodies[letter.id] = json.loads(letter.body)
+            newest[_identity(bodies[letter.id])] = letter.key
+        times = []
+        for key, letters in alerts.items():
+            if self.receiver.repeats and newest[_identity(bodies[letters[0].id])] != key:
+                self._give_way(letters, bodies, now_s)
+            else:
+                times.append(self._deliver(letters, bodies, now_s))
         self._pending = len(
             {letter.key for letter in self._outbox.letters(self.receiver.name) if letter.tries != KEPT}
         )
         return min((time for time in times if time is not None), default=None)
 
-    def _deliver(self, letters: list[Letter], now_s: float) -> float | None:
+    def _give_way(self, letters: list[Letter], bodies: Mapping[int, dict[str, Any]], now_s: float) -> None:
+        """Be done with an alert whose labels a newer one has: to Alertmanager both are the same.
+
+        A repetition of the old one's end would end the new one. If the end was not told yet, it is now, once.
+        """
+        last = letters[-1]
+        told = any(letter.tries == KEPT and bodies[letter.id]["status"] == "firing" for letter in letters)
+        if told and last.tries == 0 and bodies[last.id]["status"] != "firing" and now_s >= self._down_until_s:
+            self._send(bodies[last.id], [last], now_s)
+        self._done(letters)
+
+    def _deliver(
+        self, letters: list[Letter], bodies: Mapping[int, dict[str, Any]], now_s: float
+    ) -> float | None:
         """Deliver what is due of one alert's letters; when to come back to it."""
         wait_s = max(min(letter.next_try for letter in letters), self._down_until_s)
         # A clock that was set back must not hold an alert: no honest time lies that far ahead.
         if now_s < wait_s <= now_s + 2 * LONGEST_BACKOFF_S:
             return wait_s
-        bodies = {letter.id: json.loads(letter.body) for letter in letters}
         firing = [letter for letter in letters if bodies[letter.id]["status"] == "firing"]
         ended = [letter for letter in letters if bodies[letter.id]["status"] != "firing"]
         unsent = [letter for letter in firing if letter.tries != KEPT]
@@ -265,3 +286,7 @@ class Courier:
             self._notify(Notice("sink_failed", message, Level.WARNING))
         self._error = clean(str(error))
         return again_s
+
+
+def _identity(body: Mapping[str, Any]) -> str:
+    return json.dumps(body["labels"], sort_keys=True)

@@ -18,7 +18,7 @@ from logwatch.outlets.state import State
 
 
 def export(*arguments):
-    result = CliRunner().invoke(command, list(map(str, arguments)))
+    result = CliRunner().invoke(cli, ["export", *map(str, arguments)])
     assert result.exit_code == 0, result.output
     return result.output
 
