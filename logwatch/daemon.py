@@ -96,8 +96,8 @@ class Daemon:
         self._receivers = receivers([_receiver(alert) for alert in config.alert])
         self._further = tuple(sinks)
         self._state_directory = state_directory
-        self._stopping = threading.Event()
-        self._reload_wanted = threading.Event()
+        # Plain flags: a signal may interrupt `Event.set` in the middle, and its handler would wait for that for ever.
+        self._stopping = self._reload_wanted = False
         self._ready = threading.Event()
         self._turned = time.monotonic()
         self._pipelines: dict[str, Pipeline] = {}
@@ -129,7 +129,7 @@ class Daemon:
             self._systemd.ready(self._status())
             self._ready.set()
             self.on_ready()
-            while not self._stopping.is_set():
+            while not self._stopping:
                 hurry = self._tail.behind and not self._state.failing
                 self._waker.wait(0.0 if hurry else self._pause())
                 self._turn()
@@ -140,12 +140,12 @@ class Daemon:
 
     def stop(self) -> None:
         """End `run`. Safe from any thread and from a signal handler."""
-        self._stopping.set()
+        self._stopping = True
         self._waker.wake()
 
     def reload(self) -> None:
         """Load the configuration again at the next turn. Safe from any thread and from a signal handler."""
-        self._reload_wanted.set()
+        self._reload_wanted = True
         self._waker.wake()
 
     def _open(self) -> None:
@@ -202,8 +202,8 @@ class Daemon:
         return max(0.0, min(until_commit, self._config.follow.interval, HOUSEKEEPING_S))
 
     def _turn(self) -> None:
-        if self._reload_wanted.is_set():
-            self._reload_wanted.clear()
+        if self._reload_wanted:
+            self._reload_wanted = False
             problems = self._reload()
             while not self._asked.empty():
                 self._asked.get().put(problems)
