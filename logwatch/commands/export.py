@@ -185,10 +185,9 @@ def man(output: Path | None) -> None:
       logwatch export man -o /usr/local/share/man/man1/logwatch.1
     """
     from logwatch import __version__
-    from logwatch.cli import cli
     from logwatch.commands.manual import man_page
 
-    _write(man_page(cli, __version__), output)
+    _write(man_page(_whole_command_line(), __version__), output)
 
 
 @command.command()
@@ -203,11 +202,14 @@ def completion(shell: str, output: Path | None) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from logwatch.cli import cli
-
     made = get_completion_class(shell)
     assert made is not None, "the choices are click's own shells"
-    _write(made(cli, {}, "logwatch", "_LOGWATCH_COMPLETE").source() + "\n", output)
+    _write(made(_whole_command_line(), {}, "logwatch", "_LOGWATCH_COMPLETE").source() + "\n", output)
+
+
+def _whole_command_line() -> click.Command:
+    """The `logwatch` that this command was called through."""
+    return click.get_current_context().find_root().command
 
 
 def _instant(option: str, text: str | None, default: float) -> float:
