@@ -19,7 +19,7 @@ from logwatch import __version__
 from logwatch.model import Change, Incident, Limits, Moment
 from logwatch.outlets.metrics_books import instant
 from logwatch.outlets.metrics_memory import RankMemory, StreamMemory
-from logwatch.outlets.web.board import MAX_PAST, Board, Run, Sample, View
+from logwatch.outlets.web.board import MAX_PAST, Board, Run, Sample, View, newest_run
 from logwatch.outlets.web.sentence import Summary, is_timed
 from logwatch.units import parse_duration
 
@@ -311,8 +311,8 @@ def _rank_json(stream: str, rank: str, figures: RankMemory, view: View) -> dict[
 
 
 def phase_json(ring: Sequence[Sample]) -> dict[str, Any]:
-    """A phase's newest sample, and the spread of those in the ring."""
-    last, values = ring[-1], [sample.value_s for sample in ring]
+    """A phase's newest sample, and the spread of those of its run in the ring."""
+    last, values = ring[-1], [sample.value_s for sample in newest_run(ring)]
     cuts = quantiles(values, n=20, method="inclusive") if len(values) > 1 else values * 19
     return {
         "phase": last.phase,

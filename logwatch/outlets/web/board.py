@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -94,6 +94,11 @@ class View:
     runs: Mapping[str, Run]
     open: tuple[Incident, ...]
     past: tuple[Incident, ...]
+
+
+def newest_run(ring: Sequence[Sample]) -> list[Sample]:
+    """Samples of the run that the newest sample belongs to: a restart begins another story."""
+    return [sample for sample in ring if sample.run == ring[-1].run]
 
 
 class Board:

@@ -7,8 +7,8 @@ from statistics import median, quantiles
 
 from logwatch.outlets.deliver_text import clean, phase_words
 from logwatch.outlets.metrics_memory import RankMemory, StreamMemory
-from logwatch.outlets.web.board import RingKey, Sample, View
-from logwatch.outlets.web.markup import Child, Html, el, join
+from logwatch.outlets.web.board import RingKey, Sample, View, newest_run
+from logwatch.outlets.web.markup import Child, Html, el, join, prose
 from logwatch.outlets.web.sentence import RankOrder, Summary, band_of, clock_of, rank_order
 from logwatch.outlets.web.strip import spark
 from logwatch.units import format_bytes, milliseconds
@@ -118,7 +118,11 @@ def _worth_figure(worth: RankMemory) -> Html:
 def _figure(name: str, value: str, unit: str, note: str, look: str = "") -> Html:
     number = el("p", el("b", value), f" {unit}" if unit else None, class_="value")
     return el(
-        "div", el("p", name, class_="what"), number, el("p", note, class_="note"), class_=f"figure {look}"
+        "div",
+        el("p", name, class_="what"),
+        number,
+        el("p", prose(note), class_="note"),
+        class_=f"figure {look}",
     )
 
 
@@ -138,9 +142,9 @@ def _heads(*, source: bool, rank: bool = False) -> list[Html]:
 
 
 def _phase_row(rings: Sequence[Sequence[Sample]], *, source: bool, rank: bool = False) -> Html:
-    """A phase of several ranks: the last sample and the trend are those of the slowest now."""
+    """A phase of several ranks, in their newest runs: last sample and trend are those of the slowest now."""
     slowest = max(rings, key=lambda ring: (ring[-1].in_band is False, ring[-1].value_s))
-    last, values = slowest[-1], [sample.value_s for ring in rings for sample in ring]
+    last, values = slowest[-1], [sample.value_s for ring in rings for sample in newest_run(ring)]
     cuts = quantiles(values, n=20, method="inclusive") if len(values) > 1 else values * 19
     cells = [el("th", phase_words(last.phase), scope="row")]
     cells += [el("td", last.stream)] if source else []

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from logwatch.model import Incident, Limits
 from logwatch.outlets.deliver_text import clean, phase_words
 from logwatch.outlets.deliver_text import summary as headline
-from logwatch.outlets.web.board import RingKey, Sample, View
+from logwatch.outlets.web.board import RingKey, Sample, View, newest_run
 from logwatch.units import milliseconds
 
 FIRST = ("target_verify", "total_cycle", "inferred_cycle")
@@ -175,7 +175,7 @@ def _nothing(sources: int) -> str:
 
 
 def _level(ring: Sequence[Sample]) -> float:
-    return median(sample.value_s for sample in ring[-RECENT:])
+    return median(sample.value_s for sample in newest_run(ring)[-RECENT:])
 
 
 def _ranks(view: View, key: RingKey) -> str:
