@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from logwatch.judging.conditions import telling
 from logwatch.model import Change, Cycle, Incident, Item, Judgement, Limits, Notice, RunStarted, Signal
 from logwatch.outlets.metrics_memory import is_amount, label
 
@@ -246,9 +247,9 @@ class Board:
 def _changed(
     before: Run | None, settings: Mapping[str, str]
 ) -> tuple[tuple[str, str | None, str | None], ...]:
-    """Settings that differ from the run before; nothing where either run does not say its settings."""
+    """Settings that could matter and differ from the run before; none where a run does not say its settings."""
     if before is None or not before.settings or not settings:
         return ()
-    names = [*settings, *(name for name in before.settings if name not in settings)]
-    pairs = ((name, before.settings.get(name), settings.get(name)) for name in names)
-    return tuple((name, old, new) for name, old, new in pairs if old != new)
+    old, new = telling(before.settings), telling(settings)
+    names = [*new, *(name for name in old if name not in new)]
+    return tuple((name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name))

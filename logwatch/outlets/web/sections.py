@@ -88,7 +88,8 @@ def _tokens_figure(worth: RankMemory) -> Html:
         return _figure("Tokens per cycle", UNKNOWN, "", "not in the log yet")
     breakeven = worth.breakeven_tokens_per_cycle
     note = "accepted drafts + 1" if breakeven is None else f"break-even {breakeven:.2f}"
-    look = "" if breakeven is None else "good" if worth.tokens_per_cycle >= breakeven else "bad"
+    ratio = worth.speedup_ratio  # None also where the batch is larger than the baseline's
+    look = "" if ratio is None else "good" if ratio >= 1 else "bad"
     return _figure("Tokens per cycle", f"{worth.tokens_per_cycle:.2f}", "", note, look)
 
 

@@ -71,8 +71,8 @@ def test_runs_go_through_json_and_samples_come_from_the_history():
     before = Board(clock=lambda: 5.0)
     feed(
         before,
-        run_started(1, tp_size="8"),
-        run_started(2, tp_size="4"),
+        run_started(1, tp_size="8", random_seed="1"),
+        run_started(2, tp_size="4", random_seed="2"),
         cycle(),
         judgement(cycle()),
         incident(),
