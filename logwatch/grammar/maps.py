@@ -1,7 +1,7 @@
 """Level 1: flat maps out of `ServerArgs(a='x', b=1)`, `{'a': 'x', 'b': 1}` and `A=x B=y`.
 
-Values stay text: quotes off, nested values as they stand. What was cut off is left out, never guessed. Both
-readers go once through the text; what they give is bounded whatever the text.
+Values stay text: quotes off, nested values as they stand, secrets masked. What was cut off is left out, never
+guessed. Both readers go once through the text; what they give is bounded whatever the text.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 from urllib.parse import unquote
+
+from logwatch.grammar.secrets import masked
 
 MOST_ENTRIES: Final = 1000
 LONGEST_KEY: Final = 100
@@ -46,7 +48,8 @@ def read_arguments(text: str) -> dict[str, str] | None:
         if end is None:
             break
         value = text[key.end() : end].strip(" \t")
-        settings[key["quoted"] or key["bare"]] = _unquoted(value)[:LONGEST_VALUE]
+        name = key["quoted"] or key["bare"]
+        settings[name] = masked(name, _unquoted(value)[:LONGEST_VALUE])
         if text[end] != ",":
             break
         position = end + 1
@@ -86,5 +89,6 @@ def read_assignments(text: str) -> dict[str, str] | None:
             return None
         if len(variables) < MOST_ENTRIES:
             value = entry["value"][:LONGEST_VALUE]
-            variables[entry["name"]] = unquote(value, errors="replace") if "%" in value else value
+            value = unquote(value, errors="replace") if "%" in value else value
+            variables[entry["name"]] = masked(entry["name"], value)
     return variables or None
