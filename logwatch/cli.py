@@ -9,6 +9,7 @@ import sys
 import click
 
 from logwatch import __version__
+from logwatch.commands.common import printable
 from logwatch.errors import LogwatchError
 
 COMMANDS = ("watch", "replay", "compare", "tune", "breakeven", "check", "grammar", "export", "doctor", "demo")
@@ -60,7 +61,7 @@ def main() -> None:
     except LogwatchError as error:
         if debug:
             raise
-        problems = [f"logwatch: {line}" for line in str(error).splitlines()]
+        problems = [f"logwatch: {printable(line)}" for line in str(error).splitlines()]
         click.echo("\n".join(problems), err=True)
     except click.ClickException as error:
         error.show()
@@ -73,7 +74,7 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
-        what = f"{type(error).__name__}: {error}"
+        what = printable(f"{type(error).__name__}: {error}")
         click.echo(
             f"logwatch: internal error: {what}; run again with `logwatch --debug` and report it", err=True
         )

@@ -28,3 +28,32 @@ def format_option(*formats: str) -> Callable[[F], F]:
         show_default=True,
         help="How to print the result.",
     )
+
+
+def printable(text: str) -> str:
+    r"""Text from a log or a file's name with what could steer a terminal spelled out.
+
+    >>> printable("a\x1b]0;b\x07")
+    'a\\x1b]0;b\\x07'
+    """
+    from logwatch.outlets.report.wording import safe
+
+    return safe(text, len(text))
+
+
+_STEERING = {
+    code: f"\\u{code:04x}"
+    for code in (
+        *range(0x7F, 0xA0),
+        0x61C,
+        *range(0x200B, 0x2010),
+        *range(0x2028, 0x202F),
+        *range(0x2060, 0x206A),
+        0xFEFF,
+    )
+}
+
+
+def printable_json(text: str) -> str:
+    """A JSON document with what could steer a terminal escaped as JSON escapes it."""
+    return text.translate(_STEERING)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CHANGED = 1
 WIDTH = 100
+LONGEST = 2000
+"""Characters of a sentence that quotes a log."""
 _SAYS = {"same": "No significant change", "changed": "Changed", "cannot_tell": "Cannot tell"}
 
 
@@ -110,16 +112,24 @@ def as_json(found: Comparison) -> dict[str, Any]:
 
 def as_markdown(found: Comparison) -> str:
     """The comparison as an issue tracker shows it."""
-    lines = [f"**{_headline(found)}** ({found.good} against {found.bad})", ""]
+    from logwatch.outlets.report.as_markdown import plain
+    from logwatch.outlets.report.wording import safe
+
+    def text(value: str) -> str:
+        return plain(safe(value, LONGEST))
+
+    lines = [f"**{text(_headline(found))}** ({text(found.good)} against {text(found.bad)})", ""]
     if found.phases:
         lines += ["| " + " | ".join(_HEADS) + " |", "|" + "|".join(["---", *["---:"] * 5, "---"]) + "|"]
-        lines += ["| " + " | ".join(_cells(each)) + " |" for each in found.phases]
+        lines += ["| " + " | ".join(map(text, _cells(each))) + " |" for each in found.phases]
         lines.append("")
-    lines += [f"- {text}" for text in _sentences(found)]
+    lines += [f"- {text(sentence)}" for sentence in _sentences(found)]
     for title, rows in (("Settings", found.settings), ("Environment", found.environment)):
         if rows:
             lines += ["", f"| {title} | before | after |", "|---|---|---|"]
-            lines += [f"| `{name}` | {_cell(old)} | {_cell(new)} |" for name, old, new in rows]
+            lines += [
+                f"| {text(name)} | {text(_short(old))} | {text(_short(new))} |" for name, old, new in rows
+            ]
     return "\n".join(lines)
 
 
@@ -128,25 +138,27 @@ def print_table(found: Comparison) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+    from logwatch.outlets.report.wording import safe
+
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
     console.width = max(console.width, WIDTH)  # numbers cut short are worse than a line that wraps
-    console.print(f"{_headline(found)}\n", markup=False)
-    console.print(f"good: {found.good}\nbad:  {found.bad}\n", markup=False)
+    console.print(f"{safe(_headline(found), LONGEST)}\n")
+    console.print(f"good: {safe(found.good, LONGEST)}\nbad:  {safe(found.bad, LONGEST)}\n")
     if found.phases:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for number, head in enumerate(_HEADS):
             table.add_column(head, justify="right" if 0 < number < 6 else "left", no_wrap=True)
         for each in found.phases:
-            table.add_row(*_cells(each))
+            table.add_row(*map(safe, _cells(each)))
         console.print(table, no_wrap=True, crop=False)
         console.print()
     for text in _sentences(found):
-        console.print(text, markup=False)
+        console.print(safe(text, LONGEST))
     for title, rows in (("Settings that differ", found.settings), ("Environment", found.environment)):
         if rows:
             console.print(f"\n{title}")
             for name, old, new in rows:
-                console.print(f"  {name}: {_short(old)} -> {_short(new)}", markup=False)
+                console.print(safe(f"  {name}: {_short(old)} -> {_short(new)}", LONGEST))
 
 
 _HEADS = ("phase", "before", "after", "ratio", "shift, 95 %", "p", "verdict")
@@ -239,7 +251,3 @@ def _rounded(value: float | None, factor: float = 1.0) -> float | None:
 def _short(value: str | None) -> str:
     text = "(not set)" if value is None else value
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _cell(value: str | None) -> str:
-    return "(not set)" if value is None else f"`{_short(value)}`"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from logwatch.commands.common import config_option, format_option
+from logwatch.commands.common import config_option, format_option, printable, printable_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -167,11 +167,13 @@ def test(
         for found in _records(path, grammars):
             counts[_title(found)] += 1
             click.echo(
-                json.dumps(_as_json(found), ensure_ascii=False) if output == "jsonl" else _as_row(found)
+                printable_json(json.dumps(_as_json(found), ensure_ascii=False))
+                if output == "jsonl"
+                else _as_row(found)
             )
         if output == "table":
             summary = ", ".join(f"{count} {title}" for title, count in counts.most_common())
-            click.echo(click.style(f"{path}: {summary or 'no records'}", bold=True))
+            click.echo(click.style(f"{printable(path)}: {summary or 'no records'}", bold=True))
 
 
 def _records(path: str, grammars: tuple[Grammar, ...]) -> Iterator[Record | Malformed]:
@@ -194,7 +196,7 @@ def _records(path: str, grammars: tuple[Grammar, ...]) -> Iterator[Record | Malf
         for frame in framing.finish():
             yield from records.feed(frame)
         if archive.damage:
-            click.echo(f"logwatch: {path}: {archive.damage}", err=True)
+            click.echo(printable(f"logwatch: {path}: {archive.damage}"), err=True)
 
 
 def _title(found: Record | Malformed) -> str:
@@ -230,9 +232,10 @@ def _as_row(found: Record | Malformed) -> str:
         if isinstance(found, Record)
         else (f"column {found.column}: expected {found.expected}, found `{found.found}`")
     )
+    what, time, rank = (printable(each) for each in (what, found.time or "-", found.rank or "-"))
     title = _title(found)
     title = title if isinstance(found, Record) else click.style(title, fg="red")
-    return f"{found.place.line:>6}  {found.time or '-':19}  {found.rank or '-':7}  {title:12}  {what}"
+    return f"{found.place.line:>6}  {time:19}  {rank:7}  {title:12}  {what}"
 
 
 def _fields(fields: Mapping[str, Value]) -> str:
@@ -280,7 +283,7 @@ def explain(line: str, config_path: Path | None, directories: tuple[Path, ...]) 
         else:
             click.echo(f"A record `{found.kind}`:")
             for name, value in found.fields.items():
-                click.echo(f"  {name} = {json.dumps(value, ensure_ascii=False)}")
+                click.echo(printable_json(f"  {name} = {json.dumps(value, ensure_ascii=False)}"))
 
 
 def _passed_over(grammars: tuple[Grammar, ...], text: str) -> Iterator[str]:
@@ -308,7 +311,7 @@ def _caret(text: str, position: int, what: str) -> str:
     start = max(0, position - 60)
     window = "".join(char if char.isprintable() else " " for char in text[start : position + 40])
     dots = "..." if start else ""
-    return f"  {dots}{window}\n  {' ' * (len(dots) + position - start)}^ {what}"
+    return f"  {dots}{window}\n  {' ' * (len(dots) + position - start)}^ {printable(what)}"
 
 
 @command.command()

@@ -23,41 +23,41 @@ if TYPE_CHECKING:
 
 def as_markdown(summary: Summary) -> str:
     """The whole document."""
-    out = [f"**{_plain(verdict_text(summary))}**"]
+    out = [f"**{plain(verdict_text(summary))}**"]
     for run in summary.runs:
-        out += ["", f"### {_plain(run_title(run))}", *_run(run)]
+        out += ["", f"### {plain(run_title(run))}", *_run(run)]
     if summary.incidents:
         out += ["", "### Incidents", ""]
         for incident in summary.incidents:
             out.append(
-                f"- {_plain(safe(incident.stream))}: {_plain(incident_text(incident))}; "
-                f"{_plain(lasted(incident))}."
+                f"- {plain(safe(incident.stream))}: {plain(incident_text(incident))}; "
+                f"{plain(lasted(incident))}."
             )
             if incident.detail:
-                out.append(f"  {_plain(safe(incident.detail, 400))}")
+                out.append(f"  {plain(safe(incident.detail, 400))}")
             out += [
-                f"  - likely cause: {cause.cause.replace('_', ' ')}: {_plain(safe(cause.evidence, 300))}"
+                f"  - likely cause: {cause.cause.replace('_', ' ')}: {plain(safe(cause.evidence, 300))}"
                 for cause in incident.causes
             ]
-    out += ["", *(f"- {_plain(input_text(each))}" for each in summary.inputs)]
+    out += ["", *(f"- {plain(input_text(each))}" for each in summary.inputs)]
     return "\n".join(out)
 
 
 def _run(run: RunSummary) -> list[str]:
     settings, economy = settings_text(run), economics_text(run.economics)
-    out = ["", _plain(settings)] if settings else []
+    out = ["", plain(settings)] if settings else []
     out += [
         "",
         "| phase | samples | median ms | p05 | p95 | share | band ms | |",
         "|---|---:|---:|---:|---:|---:|---|---|",
     ]
     out += map(_phase, run.phases)
-    return [*out, "", _plain(economy)] if economy else out
+    return [*out, "", plain(economy)] if economy else out
 
 
 def _phase(phase: PhaseSummary) -> str:
     cells = [
-        _plain(safe(phase.phase, 40)),
+        plain(safe(phase.phase, 40)),
         f"{phase.samples}",
         *(f"{value * 1000:.2f}" for value in (phase.median_s, phase.p05_s, phase.p95_s)),
         "" if phase.share is None else f"{phase.share:.1%}",
@@ -67,6 +67,6 @@ def _phase(phase: PhaseSummary) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text in which Markdown sees no markup."""
     return "".join(f"\\{char}" if char in r"\`*_[]<>#|~!" else char for char in text)
