@@ -49,6 +49,8 @@ BUDGET_BYTES = 1 << 20
 """What one file may take of a turn, so that a busy one does not starve the others."""
 COMMIT_S = 0.5
 HOUSEKEEPING_S = 1.0
+RECOVERY_S = 300.0
+"""How long a start may take that has to mend a large state file."""
 HEALTHY_S = 60.0
 """Without a finished turn for so long the daemon is not healthy; the heartbeat makes one a second."""
 
@@ -149,6 +151,7 @@ class Daemon:
         self._waker.wake()
 
     def _open(self) -> None:
+        self._systemd.extend_start(RECOVERY_S)
         self._state = State(self._state_directory, self._notice, keep_s=self._config.history.keep)
         saved = self._state.load()
         self._memories = saved.memories

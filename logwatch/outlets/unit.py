@@ -49,7 +49,8 @@ StartLimitIntervalSec=0
 
 [Service]
 $type
-ExecStartPre=$program check --no-network --config $config
+# Says in the journal what is wrong. A log that is not there yet does not keep the daemon from starting.
+ExecStartPre=-$program check --no-network --config $config
 ExecStart=$program watch --config $config
 Restart=always
 RestartSec=2s

@@ -110,6 +110,17 @@ def test_start_means_ready(service):
     service.until(lambda: "Target verify" in service.show("StatusText"))
 
 
+def test_a_start_waits_for_no_log(service):
+    """A directory that does not exist yet is said in the journal; the daemon starts, and reads it once it is there."""
+    service.configure('[[source]]\npath = "/shared/later/server.log"\nname = "later"\nstart = "beginning"')
+    service.control("start", "logwatch")
+    assert service.show("ActiveState") == "active"
+    assert any("/shared/later does not exist yet" in entry["MESSAGE"] for entry in service.journal())
+    (service.log.parent / "later").mkdir()
+    (service.log.parent / "later" / "server.log").write_text(REPORT.format(ms=19.15, total=20.15) * 3)
+    service.await_cycles(300)
+
+
 def test_a_reload_is_awaited(service):
     """`systemctl reload` returns when the new configuration is in force; a broken one is refused whole."""
     service.control("start", "logwatch")
