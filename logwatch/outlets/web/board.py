@@ -247,7 +247,7 @@ class Board:
 def _changed(
     before: Run | None, settings: Mapping[str, str]
 ) -> tuple[tuple[str, str | None, str | None], ...]:
-    """Settings that could matter and differ from the run before; none where a run does not say its settings."""
+    """Settings that could matter and differ from the run before; none where a run does not say them."""
     if before is None or not before.settings or not settings:
         return ()
     old, new = telling(before.settings), telling(settings)

@@ -169,6 +169,15 @@ def test_headers_are_bounded(client):
     assert answer.startswith(b"HTTP/1.1 400") or not answer
 
 
+def test_a_body_is_not_waited_for(client):
+    """Nothing here takes a body: a gigabyte that is announced is answered after its headers."""
+    with connect(client) as connection:
+        connection.sendall(b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n")
+        connection.sendall(b"a" * 100_000)
+        assert connection.recv(4096).startswith(b"HTTP/1.1 405")
+    assert client.get("/-/healthy").status == 200
+
+
 def test_connections_are_bounded(client, monkeypatch):
     """More clients than allowed are turned away at once; those inside are served."""
     monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 3)
