@@ -44,12 +44,13 @@ def command(
     from logwatch.daemon import Daemon, default_state_directory
 
     def load() -> Config:
-        return _with_options(load_config(config_path), source, listen, start, poll=poll)
+        config = _with_options(load_config(config_path), source, listen, start, poll=poll)
+        if not config.source:  # also at a reload: an editor may have written half of the file
+            hint = "name a file, as in `logwatch watch server.log`, or add a [[source]] to logwatch.toml"
+            raise SourceError(Problem("watch", "nothing to follow", hint))
+        return config
 
     config = load()
-    if not config.source:
-        hint = "name a file, as in `logwatch watch server.log`, or add a [[source]] to logwatch.toml"
-        raise SourceError(Problem("watch", "nothing to follow", hint))
     daemon = Daemon(config, state_directory=state or default_state_directory(os.environ), reload=load)
     daemon.on_ready = lambda: click.echo(f"logwatch: metrics at {daemon.address}/metrics", err=True)
     signal.signal(signal.SIGTERM, lambda *_: daemon.stop())

@@ -81,6 +81,12 @@ class Lineage:
         return sum(max(0, part.size - part.offset) for part in self.parts if not part.packed)
 
     @property
+    def unfinished(self) -> int:
+        """Bytes given out since the last line end."""
+        recent = self.parts[0].recent if self.parts else b""
+        return len(recent) - recent.rfind(b"\n") - 1
+
+    @property
     def at_line_start(self) -> bool:
         """Whether what was given out last ended a line."""
         return not self.parts or self.parts[0].at_line_start

@@ -11,6 +11,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 PACKED = (".gz", ".zst", ".xz", ".bz2", ".tgz", ".Z", ".lz4")
@@ -27,12 +28,39 @@ def is_pattern(path: str) -> bool:
 
 
 def expand(pattern: str) -> Iterator[str]:
-    """Paths that exist now for a path or glob (`**` works), in order of their names; directories are left out."""
+    """Paths that exist now for a path, a glob (`**` works) or a directory (all in it that is not hidden), sorted."""
     if not is_pattern(pattern):
-        if os.path.lexists(pattern):
+        if os.path.isdir(pattern):
+            yield from sorted(glob.iglob(os.path.join(glob.escape(pattern), "*")))
+        elif os.path.lexists(pattern):
             yield pattern
         return
     yield from sorted(glob.iglob(pattern, recursive=True))
+
+
+def covers(pattern: str, path: str) -> bool:
+    """Whether a path, existing or not, is meant by a path, glob or directory."""
+    pattern, path = os.path.abspath(pattern), os.path.abspath(path)
+    if pattern == path or os.path.dirname(path) == pattern:
+        return True
+    return bool(_WILD.search(pattern)) and _expression(pattern).fullmatch(path) is not None
+
+
+@lru_cache(maxsize=256)
+def _expression(pattern: str) -> re.Pattern[str]:
+    expression = ""
+    for part in re.split(r"(/\*\*(?=/)|\*|\?|\[!?[^]/]+\])", pattern):
+        if part == "/**":
+            expression += "(?:/[^/]+)*"
+        elif part == "*":
+            expression += "[^/]*"
+        elif part == "?":
+            expression += "[^/]"
+        elif part.startswith("[") and part.endswith("]"):
+            expression += part.replace("[!", "[^", 1)
+        else:
+            expression += re.escape(part)
+    return re.compile(expression)
 
 
 def directories_of(pattern: str) -> list[str]:
@@ -41,6 +69,8 @@ def directories_of(pattern: str) -> list[str]:
     For what does not exist the nearest existing parent stands in.
     """
     directory = os.path.dirname(os.path.abspath(pattern))
+    if os.path.isdir(pattern):
+        return [os.path.abspath(pattern)]
     if not _WILD.search(directory):
         return [_existing(directory)]
     parts = Path(directory).parts

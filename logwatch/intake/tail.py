@@ -17,6 +17,8 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from typing import Any
+
 from logwatch.intake.beside import Shop, age
 from logwatch.intake.chunks import Chunk, Lag, Range, Source
 from logwatch.intake.identity import Facts, facts_of
@@ -24,6 +26,7 @@ from logwatch.intake.journal import Journal
 from logwatch.intake.lineage import Lineage
 from logwatch.intake.names import (
     bases_of,
+    covers,
     directories_of,
     expand,
     is_packed_name,
@@ -78,9 +81,11 @@ class Tail:
         self._feeds: dict[str, Lineage | Pipe | Journal] = {}
         self._endless: dict[str, Pipe | Journal] = {}
         self._by_path: dict[str, Lineage] = {}
+        self._parked: dict[str, tuple[str, dict[str, Any]]] = {}
         self._restless: set[str] = set()
         self._moved: set[str] = set()
         self._retired: list[str] = []
+        self._changed_parked: dict[str, str] = {}
         self._scanned = -1e18
         self._overview_changed = True
         overview, self._saved = read_back(saved, notify)
@@ -88,8 +93,11 @@ class Tail:
         self._moved_host = overview.get("host", _host()) != _host()
         for stream, position in self._saved.items():
             if "part" in position:
-                lineage = Lineage.restore(self._shop, stream, position, moved_host=self._moved_host)
-                self._add(lineage)
+                source = _source_of(position["path"], sources)
+                if source is not None and _names(source, position["path"], stream):
+                    self._add(Lineage.restore(self._shop, stream, position, moved_host=self._moved_host))
+                else:
+                    self._parked[os.path.abspath(position["path"])] = (stream, position)
         for descriptor in held:
             self._adopt(descriptor)
         self.sources: tuple[Source, ...] = ()
@@ -150,10 +158,13 @@ class Tail:
 
     def reconfigure(self, sources: Sequence[Source]) -> None:
         """Follow other sources from now on; what stays keeps its position."""
-        gone = [source for source in self.sources if source not in sources]
         self.sources = tuple(sources)
         for stream, feed in list(self._feeds.items()):
-            if any(feed_of(source, feed) for source in gone) and not any(feed_of(s, feed) for s in sources):
+            if isinstance(feed, Lineage):
+                source = _source_of(feed.path, sources)
+                if source is None or not _names(source, feed.path, stream):
+                    self._park(feed)
+            elif not any(_is_endless(source, feed) for source in sources):
                 self._drop(stream)
         for source in sources:
             if source.journal:
@@ -161,6 +172,27 @@ class Tail:
             elif source.path == STANDARD_INPUT or is_fifo(source.path):
                 self._add_pipe(source)
         self._scanned = -1e18
+
+    def _park(self, lineage: Lineage) -> None:
+        """No source means this file any more, or it has another name: keep its position in case one will."""
+        position = lineage.position(lineage.unfinished)
+        self._parked[os.path.abspath(lineage.path)] = (lineage.stream, position)
+        self._changed_parked[lineage.stream] = json.dumps(position)
+        self._remove(lineage.stream)
+
+    def _begin(self, source: Source, path: str) -> tuple[Lineage, bool]:
+        """A lineage for a path, and whether it goes on where an earlier one was parked."""
+        stream, position = self._parked.pop(os.path.abspath(path), ("", None))
+        if position is None:
+            lineage = Lineage(self._shop, self._name(source, path), path)
+        else:
+            name = stream if _names(source, path, stream) else self._name(source, path)
+            if name != stream:
+                self._retired.append(stream)
+                self._changed_parked.pop(stream, None)
+            lineage = Lineage.restore(self._shop, name, position, moved_host=self._moved_host)
+        self._add(lineage)
+        return lineage, position is not None
 
     def _add_journal(self, source: Source) -> None:
         if not any(isinstance(feed, Journal) and feed.unit == source.path for feed in self._feeds.values()):
@@ -211,7 +243,7 @@ class Tail:
             and not is_pattern(source.path)
             and not any(feed.path == source.path for feed in self._feeds.values())
         ):
-            self._add(Lineage(self._shop, self._name(source, source.path), source.path))
+            self._begin(source, source.path)
             return
         new = [path for path in paths if os.path.abspath(path) not in self._by_path]
         there = set(paths)
@@ -235,9 +267,8 @@ class Tail:
             self._discover_rotated(source, path, facts, first=first)
 
     def _discover(self, source: Source, path: str, facts: Facts, *, first: bool) -> None:
-        lineage = Lineage(self._shop, self._name(source, path), path)
-        self._add(lineage)
-        if first and source.start == "end":
+        lineage, goes_on = self._begin(source, path)
+        if first and source.start == "end" and not goes_on:
             lineage.begin_at_end(facts)
         else:
             lineage.look()
@@ -300,10 +331,13 @@ class Tail:
                 self._drop(stream)
 
     def _drop(self, stream: str) -> None:
+        self._remove(stream)
+        self._retired.append(stream)
+
+    def _remove(self, stream: str) -> None:
         feed = self._feeds.pop(stream)
         self._endless.pop(stream, None)
         feed.close()
-        self._retired.append(stream)
         if isinstance(feed, Lineage):
             self._by_path = {path: other for path, other in self._by_path.items() if other is not feed}
             self._shop.lineages.pop(os.path.abspath(feed.path), None)
@@ -323,6 +357,8 @@ class Tail:
         self._moved.clear()
         found: dict[str, str | None] = dict.fromkeys(self._retired)
         self._retired.clear()
+        found |= self._changed_parked
+        self._changed_parked.clear()
         for stream, feed in self._feeds.items():
             if feed.changed:
                 found[stream] = json.dumps(feed.position(pending(stream)))
@@ -348,7 +384,7 @@ class Tail:
     @property
     def changed(self) -> bool:
         """Whether there are positions that were not asked for yet."""
-        return bool(self._retired) or self._overview_changed or bool(self._moved)
+        return bool(self._retired or self._changed_parked or self._moved or self._overview_changed)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -400,11 +436,21 @@ class Tail:
             feed.close()
 
 
-def feed_of(source: Source, feed: Lineage | Pipe | Journal) -> bool:
-    """Whether a feed comes from a source."""
-    if source.journal:
-        return isinstance(feed, Journal) and feed.unit == source.path
-    return feed.path == source.path or feed.path in set(expand(source.path))
+def _source_of(path: str, sources: Iterable[Source]) -> Source | None:
+    """The first source that means a path."""
+    return next((source for source in sources if not source.journal and covers(source.path, path)), None)
+
+
+def _names(source: Source, path: str, stream: str) -> bool:
+    """Whether a source would give a path this stream's name."""
+    name = source.name or os.path.basename(path)
+    return stream == name or stream.startswith(f"{name}~")
+
+
+def _is_endless(source: Source, feed: Pipe | Journal) -> bool:
+    if isinstance(feed, Journal):
+        return source.journal and feed.unit == source.path
+    return not source.journal and covers(source.path, feed.path)
 
 
 def _host() -> str:

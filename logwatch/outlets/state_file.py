@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 from logwatch.model import Level, Notice, Notify
 
@@ -94,6 +95,8 @@ def _open_or_renew(path: Path, notify: Notify) -> tuple[sqlite3.Connection, Kept
             if not is_damage(error) and not _is_read_only(error):
                 raise
             why = "is damaged" if is_damage(error) else "is read-only"
+        except PermissionError:
+            why = "is read-only"
         except _NewerError as error:
             if connection is not None:
                 connection.close()
@@ -185,15 +188,17 @@ def _salvage(path: Path) -> Kept:
     """What can still be read of a file that cannot be used; all of it or nothing."""
     if not path.is_file():
         return Kept()
-    with contextlib.suppress(sqlite3.Error, OSError), _reading(path) as connection:
-        if connection.execute("PRAGMA user_version").fetchone()[0] <= VERSION:
-            return _read(connection)
+    # A file in WAL mode cannot be opened in a directory that cannot be written to, unless nothing else writes it.
+    for how in ("mode=ro", "immutable=1"):
+        with contextlib.suppress(sqlite3.Error, OSError), _reading(path, how) as connection:
+            if connection.execute("PRAGMA user_version").fetchone()[0] <= VERSION:
+                return _read(connection)
     return Kept()
 
 
 @contextlib.contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+def _reading(path: Path, how: str) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True)
     try:
         yield connection
     finally:

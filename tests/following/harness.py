@@ -52,7 +52,12 @@ class Follower:
         self._closed = False
         self.waker = Waker(self.notices.append) if self.watcher == "inotify" else HandWaker()
         self.tail = Tail(
-            self.sources, dict(self._saved), self.notices.append, waker=self.waker, clock=self.clock, **self.options
+            self.sources,
+            dict(self._saved),
+            self.notices.append,
+            waker=self.waker,
+            clock=self.clock,
+            **self.options,
         )
 
     def turn(self, budget: int = 1 << 20) -> None:

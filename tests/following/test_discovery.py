@@ -104,7 +104,9 @@ def test_29_file_system_without_events(tmp_path, name):
     """Without events (simulated by a waker that never hears of the file) the clock finds what is new."""
     path = tmp_path / "a.log"
     append(path, serials(1, 2))
-    follower = Follower(Source(str(path), start="beginning"), watcher="inotify" if name != "polling" else "reconcile")
+    follower = Follower(
+        Source(str(path), start="beginning"), watcher="inotify" if name != "polling" else "reconcile"
+    )
     follower.turn()
     if name != "polling":
         follower.waker.watch([])  # nothing is heard of the directory any more
@@ -298,3 +300,42 @@ def test_backlog_is_given_as_ranges(tmp_path, follow):
     assert follower.all == serials(1, 20_010)
     assert follower.places[0] == (str(path), 0, 1)
     assert follower.places[-1][2] == 20_001
+
+
+def test_source_that_goes_and_comes_back_keeps_its_place(tmp_path, follow):
+    """A file that no source means for a while is neither read meanwhile nor read twice, also over a restart."""
+    path, other = tmp_path / "a.log", tmp_path / "b.log"
+    append(path, serials(1, 3))
+    append(other, serials(1, 3))
+    follower = follow(path)
+    follower.tail.reconfigure([Source(str(other), start="beginning")])
+    follower.sources = (Source(str(other), start="beginning"),)
+    append(path, serials(4, 5))
+    follower.read()
+    assert follower.lines == {"a.log": serials(1, 3), "b.log": serials(1, 3)}
+    follower.restart()
+    follower.read()
+    follower.tail.reconfigure([Source(str(tmp_path / "*.log"))])
+    follower.read()
+    assert follower.lines == {"a.log": serials(1, 5), "b.log": serials(1, 3)}
+
+
+def test_source_gets_another_name(tmp_path, follow):
+    """A new name is a new stream, which goes on where the old one was."""
+    path = tmp_path / "a.log"
+    append(path, serials(1, 3))
+    follower = follow(path)
+    follower.tail.reconfigure([Source(str(path), "node7")])
+    append(path, serials(4, 5))
+    follower.read()
+    assert follower.lines == {"a.log": serials(1, 3), "node7": serials(4, 5)}
+
+
+def test_directory_as_a_source(tmp_path, follow):
+    """A directory means the files in it that are not hidden."""
+    append(tmp_path / "a.log", serials(1, 3))
+    append(tmp_path / ".hidden", serials(7, 9))
+    follower = follow(tmp_path)
+    append(tmp_path / "b.log", serials(4, 5))
+    follower.read()
+    assert follower.lines == {"a.log": serials(1, 3), "b.log": serials(4, 5)}

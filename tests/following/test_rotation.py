@@ -225,7 +225,9 @@ def test_14_inode_is_used_again(path, follow):
     follower.close()
     path.unlink()
     append(other, serials(1, 10) + serials(11, 20))
-    if facts_of(str(other)).identity.inode != old.inode:  # this file system did not hand it out again: pretend so
+    if (
+        facts_of(str(other)).identity.inode != old.inode
+    ):  # this file system did not hand it out again: pretend so
         follower._saved = {
             stream: saved.replace(f'"inode": {old.inode}', f'"inode": {facts_of(str(other)).identity.inode}')
             for stream, saved in follower._saved.items()

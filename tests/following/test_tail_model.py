@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from logwatch.intake.tail import Source
 
 from tests.following.harness import Follower, copytruncate, pack, serials, shift
@@ -149,7 +156,8 @@ class Rotating(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("pattern", ["a.log", "a.log*"])
 @pytest.mark.parametrize(
-    ("watcher", "examples"), [pytest.param("reconcile", 120, id="by stat"), pytest.param("inotify", 15, id="by inotify")]
+    ("watcher", "examples"),
+    [pytest.param("reconcile", 120, id="by stat"), pytest.param("inotify", 15, id="by inotify")],
 )
 def test_each_line_is_seen_once_and_in_order(watcher, examples, pattern):
     """Whatever is written, rotated, packed and killed in whatever order, the lines seen are the lines written."""
