@@ -141,14 +141,16 @@ class Courier:
         self.receiver = receiver
         self._attempted = attempted
         self._outbox, self._notify, self._random = outbox, notify, random
-        self._delivered = self._failed = self._refusals = self._pending = 0
+        self._delivered = self._failed = self._refusals = 0
         self._down_until_s = float("-inf")
         self._error = ""
 
     @property
     def status(self) -> ReceiverStatus:
         """Figures; safe from any thread."""
-        return ReceiverStatus(self.receiver.name, self._delivered, self._failed, self._pending, self._error)
+        name = self.receiver.name
+        waiting = {letter.key for letter in self._outbox.letters(name) if letter.tries != KEPT}
+        return ReceiverStatus(name, self._delivered, self._failed, len(waiting), self._error)
 
     def step(self, now_s: float) -> float | None:
         """Try all that is due.
@@ -169,9 +171,6 @@ class Courier:
                 self._give_way(letters, bodies, now_s)
             else:
                 times.append(self._deliver(letters, bodies, now_s))
-        self._pending = len(
-            {letter.key for letter in self._outbox.letters(self.receiver.name) if letter.tries != KEPT}
-        )
         return min((time for time in times if time is not None), default=None)
 
     def _give_way(self, letters: list[Letter], bodies: Mapping[int, dict[str, Any]], now_s: float) -> None:

@@ -1,6 +1,7 @@
 """The whole way, in a real systemd with real Prometheus and Alertmanager: log line to pager, through a kill."""
 
 import json
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -80,7 +81,14 @@ def listen():
 
 
 @pytest.fixture
-def machine(tmp_path, writer, alertmanager, listen):
+def black_hole():
+    """A receiver that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def machine(tmp_path, writer, alertmanager, listen, black_hole):
     configuration = f"""
 [[source]]
 path = "/shared/server.log"
@@ -91,6 +99,9 @@ listen = "{listen}"
 external_url = "http://{listen}"
 [speculation]
 baseline_tokens_per_second = 82.2
+[[alert]]
+webhook = "{black_hole}"
+name = "black hole"
 [[alert]]
 alertmanager = "{alertmanager.url}"
 """
@@ -165,7 +176,7 @@ def test_end_to_end(machine, writer, alertmanager, scraper, http_receiver, liste
     """Verify jumps to 28.95 ms: the page is there within a second, with onset and cause, and resolves on recovery.
 
     The daemon is killed in between, and nothing is lost or doubled. Prometheus finds the same, and Alertmanager
-    silences the double.
+    silences the double. Another receiver that never answers holds up nothing of this.
     """
     writer.write("start")
     writer.write("good 20")
@@ -214,6 +225,8 @@ def test_end_to_end(machine, writer, alertmanager, scraper, http_receiver, liste
     await_that(lambda: metric(listen, "logwatch_cycles_total", phase="target_verify") == reports * 100)
     assert metric(listen, "logwatch_incidents_total", kind="out_of_band", phase="target_verify") == 2
     assert metric(listen, "logwatch_incident_open", kind="out_of_band") == 0
+    assert metric(listen, "logwatch_alerts_total", receiver="black hole", outcome="delivered") == 0
+    assert metric(listen, "logwatch_alerts_pending") > 0
     lines = (tmp_path / "shared" / "server.log").read_text().count("\n")
     assert metric(listen, "logwatch_lines_total") == lines
     machine.run("systemctl", "stop", "logwatch")
