@@ -51,6 +51,7 @@ TURN_ON = "set EAGLE3_PROFILE=1 in the server's environment"
     show_default=True,
     help="Where to work: on this machine, or spread over a Ray cluster.",
 )
+@click.option("--explain", is_flag=True, help="Say of every candidate change what told or dropped it.")
 @click.option(
     "--html", "page", type=OUT, metavar="FILE", help="Write a picture report: one file, no network."
 )
@@ -70,6 +71,7 @@ def command(
     until: str | None,
     output: str,
     engine: Literal["local", "ray"],
+    explain: bool,
     page: Path | None,
     parquet: Path | None,
     openmetrics: Path | None,
@@ -92,7 +94,7 @@ def command(
     config = configured(load_config(config_path), bands, baseline)
     window = _window(since, until)
     outputs = Outputs(page=page, parquet=parquet, openmetrics=openmetrics)
-    summary = replay(Request(paths, config, window, outputs, engine))
+    summary = replay(Request(paths, config, window, outputs, engine, explain))
     show(summary, output)
     raise click.exceptions.Exit(status(summary, limited=window != (None, None)))
 

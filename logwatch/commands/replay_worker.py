@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from logwatch.errors import SourceError
 from logwatch.grammar.load import load_grammars
 from logwatch.intake.archive import Archive, open_archive
+from logwatch.judging.runs import Run, gather
 from logwatch.model import Level, Malformed, Notice, Read, Record, seconds_of
 from logwatch.outlets.report.summary import Collector
 from logwatch.outlets.report.track import Tracker
@@ -48,6 +49,7 @@ class Job:
         window: Seconds since the epoch from which, and before which, records count; None: without bound.
         folder: Where parts of output files go, or None where none are wanted.
         page, parquet, openmetrics: Which outputs are wanted.
+        explain: Whether to say why changes were told or not; keeps all cycles in memory.
         lone: It is the only input: not being able to open it is an error, not damage.
     """
 
@@ -58,6 +60,7 @@ class Job:
     page: bool = False
     parquet: bool = False
     openmetrics: bool = False
+    explain: bool = False
     lone: bool = False
 
 
@@ -85,12 +88,14 @@ class Part:
     """What is kept of one stream. Its samples, if wanted, lie in the job's folder.
 
     Attributes:
+        explained: Why changes were told or not, a sentence each.
         undated, late: Samples left out of OpenMetrics, see there.
     """
 
     collector: Collector
     tracker: Tracker | None
     notices: Notices
+    explained: tuple[str, ...] = ()
     undated: int = 0
     late: int = 0
 
@@ -122,12 +127,40 @@ def work(job: Job, progress: Callable[[int], None] = lambda _: None) -> Part:
 
         metrics = OpenMetricsParts(job.folder, job.stream.name, baseline)
         sinks.append(metrics)
+    gathered = _Gathered(job.stream.paths[0])
+    if job.explain:
+        sinks.append(gathered)
     _run(job, collector, sinks, notices, progress)
     for sink in sinks:
         sink.close()
     if metrics:
         part.undated, part.late = metrics.undated, metrics.late
+    if job.explain:
+        part.explained = tuple(gathered.explained(job))
     return part
+
+
+class _Gathered:
+    """Sink that keeps whole runs, for `--explain`."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._runs: list[Run] = []
+
+    def take(self, item: Item) -> None:
+        """Take one item."""
+        gather(self._runs, self._path, item)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def explained(self, job: Job) -> Iterator[str]:
+        """Every candidate change, and what kept or dropped it."""
+        from logwatch.judging.explain import explain
+
+        settings = Settings.of_config(job.config)
+        for candidate in explain(self._runs, settings.bands, settings.rules):
+            yield f"{job.stream.name}: {candidate}"
 
 
 def _run(

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -50,6 +50,7 @@ class Request:
         paths: As the user named them.
         window: Seconds since the epoch from which, and before which, records count; None: without bound.
         engine: Where the work is done: on this machine, or on a Ray cluster.
+        explain: Whether to say why changes were told or not.
     """
 
     paths: Sequence[str]
@@ -57,6 +58,7 @@ class Request:
     window: tuple[float | None, float | None] = (None, None)
     outputs: Outputs = Outputs()
     engine: Literal["local", "ray"] = "local"
+    explain: bool = False
 
 
 def replay(request: Request) -> Summary:
@@ -80,6 +82,7 @@ def replay(request: Request) -> Summary:
                 page=outputs.page is not None,
                 parquet=outputs.parquet is not None,
                 openmetrics=outputs.openmetrics is not None,
+                explain=request.explain,
                 lone=len(streams) == len(stream.paths) == 1,
             )
             for number, stream in enumerate(streams)
@@ -114,7 +117,8 @@ def _put_together(
         if part.tracker:
             tracker.merge(part.tracker)
     _say(notices)
-    summary = collector.summary()
+    explained = tuple(sentence for part in parts for sentence in part.explained)
+    summary = replace(collector.summary(), explained=explained)
     outputs = request.outputs
     folders = [job.folder for job in jobs if job.folder is not None]
     if outputs.page and summary.verdict != "no_data":

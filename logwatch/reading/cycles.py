@@ -204,8 +204,10 @@ class Cycles:
         run.busy, run.ended = True, False
         surroundings = self._surroundings()
         surroundings.decode(rank, fields)
+        if run.profiled:  # windows are not looked at again in this run
+            return
         window = self._windows().decode(rank, record)
-        if window is None or run.profiled or (run.judged and window.first):
+        if window is None or (run.judged and window.first):
             return
         if window.disproved_s is not None:
             gap = {INFERRED: window.disproved_s}

@@ -288,6 +288,16 @@ def test_outputs_are_written_beside_the_summary(tmp_path):
     assert metrics.read_text().endswith("# EOF\n")
 
 
+def test_every_candidate_change_is_explained():
+    """What the band and the segmentation saw, and what kept or dropped it."""
+    _, out, _ = replay(BAD, "--explain")
+    assert "Candidate changes" in out
+    assert f"{BAD.name}: run 1 target_verify" in out
+    assert ": band scored 5.00: kept" in out
+    _, answer = as_dict(BAD, "--explain")
+    assert answer["explained"]
+
+
 def test_a_log_cannot_write_to_the_terminal(tmp_path):
     """Escapes, line breaks and reordering characters of labels, settings and names come out as text."""
     evil = tmp_path / "a\x1b[2Jb.log"

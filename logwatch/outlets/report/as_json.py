@@ -44,6 +44,8 @@ def as_json(summary: Summary) -> str:
             for bad in summary.malformed
         ],
     }
+    if summary.explained:
+        document["explained"] = list(summary.explained)
     if summary.more_incidents:
         document["incidents_left_out"] = summary.more_incidents
     return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False)

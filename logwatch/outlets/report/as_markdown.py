@@ -39,6 +39,9 @@ def as_markdown(summary: Summary) -> str:
                 f"  - likely cause: {cause.cause.replace('_', ' ')}: {plain(safe(cause.evidence, 300))}"
                 for cause in incident.causes
             ]
+    if summary.explained:
+        out += ["", "### Candidate changes", ""]
+        out += [f"- {_plain(safe(sentence, 1000))}" for sentence in summary.explained]
     out += ["", *(f"- {plain(input_text(each))}" for each in summary.inputs)]
     return "\n".join(out)
 

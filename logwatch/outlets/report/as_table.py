@@ -83,16 +83,23 @@ def lines(summary: Summary, table: int, width: int) -> list[Text]:
         left = len(summary.incidents) - INCIDENTS_SHOWN + summary.more_incidents
         if left > 0:
             out.append(Text(f"  ... and {left} more (see --format json)", QUIET))
-    out.append(Text())
+    if summary.explained:
+        out += [Text(), Text("Candidate changes", "bold")]
+        for sentence in summary.explained:
+            out += _wrapped(safe(sentence, 1000), width, "", indent=2)
+    return [*out, Text(), *_inputs(summary, width)]
+
+
+def _inputs(summary: Summary, width: int) -> list[Text]:
+    out: list[Text] = []
     for each in summary.inputs[:INPUTS_SHOWN]:
         out += _wrapped(input_text(each), width, "yellow" if each.damage else QUIET)
     if len(summary.inputs) > INPUTS_SHOWN:
         out.append(Text(f"... and {len(summary.inputs) - INPUTS_SHOWN} more files", QUIET))
     for bad in summary.malformed[:3]:
         where = f"{safe(bad.place.path)}:{bad.place.line}:{bad.column}"
-        out += _wrapped(
-            f"{where}: {bad.kind} wants {safe(bad.expected)}, found {safe(bad.found, 60)}", width, QUIET
-        )
+        found = f"{where}: {bad.kind} wants {safe(bad.expected)}, found {safe(bad.found, 60)}"
+        out += _wrapped(found, width, QUIET)
     return out
 
 

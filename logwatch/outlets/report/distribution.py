@@ -40,12 +40,16 @@ class Distribution:
         """Count a value so many times."""
         self.count += times
         self.total += value * times
-        if self._rounded:
-            value = _rounded(value)
         counts = self._counts
-        counts[value] = counts.get(value, 0) + times
-        if len(counts) > DISTINCT and not self._rounded:
-            self._round()
+        if value in counts:
+            counts[value] += times
+        elif self._rounded:
+            value = _rounded(value)
+            counts[value] = counts.get(value, 0) + times
+        else:
+            counts[value] = times
+            if len(counts) > DISTINCT:
+                self._round()
 
     def merge(self, other: Distribution) -> None:
         """Add all of another distribution."""
@@ -133,8 +137,10 @@ class Course:
             last.last_line, last.last_time = line, time
             last.count += 1
             last.total += value
-            last.low = min(last.low, value)
-            last.high = max(last.high, value)
+            if value < last.low:  # comparisons: a call here costs as much as the rest
+                last.low = value
+            elif value > last.high:
+                last.high = value
             last.outside += outside
             return
         if len(self.bins) == self.width:

@@ -110,6 +110,7 @@ class Summary:
         more_incidents: How many beyond `MAX_INCIDENTS` are counted only.
         seen: Records by kind.
         malformed: Examples of malformed lines.
+        explained: Why changes were told or not, where that was asked.
     """
 
     verdict: str
@@ -119,6 +120,7 @@ class Summary:
     more_incidents: int
     seen: Mapping[str, int]
     malformed: tuple[Malformed, ...]
+    explained: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -273,15 +275,19 @@ class Collector:
         rank = self._ranks.get(key)
         if rank is None:
             rank = self._ranks[key] = _Rank(cycle.stream, cycle.rank, cycle.run)
+        line, time, shares = cycle.place.line, cycle.time, cycle.shares
+        phases = rank.phases
         for name, value in cycle.phases_s.items():
-            phase = rank.phases.get(name)
+            phase = phases.get(name)
             if phase is None:
-                if len(rank.phases) == MAX_PHASES:
+                if len(phases) == MAX_PHASES:
                     continue
-                phase = rank.phases[name] = _Phase()
+                phase = phases[name] = _Phase()
             phase.values.add(value)
-            phase.course.add(cycle.place.line, cycle.time, value, outside=False)
-            share = _share(cycle, name)
+            phase.course.add(line, time, value, outside=False)
+            share = shares.get(name)
+            if share is None:
+                share = _share(cycle, name)
             if share is not None:
                 phase.share += share
                 phase.shared += 1
@@ -362,10 +368,9 @@ class Collector:
 
 
 def _share(cycle: Cycle, phase: str) -> float | None:
-    """The share that the report gives or, where it gives a total only, what follows from it."""
-    share = cycle.shares.get(phase)
-    if share is not None or phase in LAST_PHASES:
-        return share
+    """A phase's share where the report gives none, but a total."""
+    if phase in LAST_PHASES:
+        return None
     total = cycle.phases_s.get("total_cycle")
     return cycle.phases_s[phase] / total if total else None
 
