@@ -1,11 +1,13 @@
 """Prometheus rules: generated from the configuration, and tried with promtool."""
 
+import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+import rjsonnet
 import yaml
 from click.testing import CliRunner
 
@@ -99,3 +101,20 @@ def test_rules_follow_the_configuration(tmp_path, text, present, absent):
         down = next(rule for rule in rules if rule.get("alert") == "LogwatchDown")
         assert down["annotations"]["runbook_url"] == "http://wiki/r/LogwatchDown.md"
     assert promtool("check", "rules", output).returncode == 0
+
+
+def test_the_mixin_gives_what_is_rendered():
+    """Jsonnet builds the same dashboards, rules and alerts, and links the runbooks where it is told to."""
+    snippet = f"""
+    local mixin = (import '{folder("dashboards")}/mixin.libsonnet') {{ _config+:: {{ runbookURL: 'http://wiki' }} }};
+    {{ boards: mixin.grafanaDashboards, rules: mixin.prometheusRules, alerts: mixin.prometheusAlerts }}
+    """
+    given = json.loads(rjsonnet.evaluate_snippet("mixin", snippet))
+    for name, board in given["boards"].items():
+        assert board == json.loads((folder("dashboards") / name).read_text())
+    rules = [
+        rule for part in ("rules", "alerts") for group in given[part]["groups"] for rule in group["rules"]
+    ]
+    assert [rule["expr"] for rule in rules] == [rule["expr"] for rule in rules_of(RULES.read_text())]
+    down = next(rule for rule in rules if rule.get("alert") == "LogwatchDown")
+    assert down["annotations"]["runbook_url"] == "http://wiki/LogwatchDown.md"
