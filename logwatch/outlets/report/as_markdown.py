@@ -41,7 +41,7 @@ def as_markdown(summary: Summary) -> str:
             ]
     if summary.explained:
         out += ["", "### Candidate changes", ""]
-        out += [f"- {_plain(safe(sentence, 1000))}" for sentence in summary.explained]
+        out += [f"- {plain(safe(sentence, 1000))}" for sentence in summary.explained]
     out += ["", *(f"- {plain(input_text(each))}" for each in summary.inputs)]
     return "\n".join(out)
 
