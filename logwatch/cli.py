@@ -39,13 +39,11 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="logwatch")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def cli(debug: bool) -> None:
-    """Know that speculative decoding has stopped being worth it, since when, and why.
-
-    Reads SGLang logs (EAGLE3_PROFILE reports or stock decode lines) live or from archives.
+    """Know that speculative decoding stopped being worth it, since when, and why.
 
     \b
     Exit status: 0 all in band, 1 an incident or a change, 2 trouble.
-    Try: logwatch demo
+    A tour of half a minute: logwatch demo
     """
     del debug  # read by `main`, which wraps every command
 
