@@ -180,6 +180,17 @@ class Pipeline:
         cycles = whole_report(self._cycles, piece)
         return None if cycles is None else list(self._judge(cycles))
 
+    def learns_nothing_of_prefills(self) -> bool:
+        """Whether a prefill line would change nothing now: the run reports, and all its ranks are known."""
+        run, reports = self._cycles.memory.run, self._cycles.memory.reports
+        return (
+            self._keep is None
+            and run.profiled
+            and run.busy
+            and self._is_talking()
+            and not any(rank.open and not rank.shapes for rank in reports.ranks.values())
+        )
+
     def _is_talking(self) -> bool:
         """Whether the stream gave samples and nothing since that a new sample would end."""
         watches = self._incidents.memory.watches

@@ -183,6 +183,7 @@ REPORTS = st.lists(
                 b"[2026-02-11 08:15:04 TP0] Decode batch, #running-req: 1, #token: 77, accept len: 1.93, "
                 b"cuda graph: True, gen throughput (token/s): 340.35, #queue-req: 0\n"
             ),
+            b"[2026-02-11 08:15:05 TP0] Prefill batch, #new-seq: 1, #new-token: 64, #cached-token: 0\n",
             (
                 b"[2026-02-11 08:15:02 TP0] [EAGLE3 profile] 100 cycles\n  Draft forward:      0.53 ms/cyc  (  2.6%)\n"
                 b"  Target verify:     19.14 ms/cyc  ( 95.0%)\n  Accept len:         0.92\n"

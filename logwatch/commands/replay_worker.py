@@ -291,7 +291,7 @@ class Feeder:
 
     def _chunk(self, found: Chunk) -> Iterator[Item]:
         """Items of a chunk; of reports in one piece only what comes after their records."""
-        for entry in found.entries():
+        for entry in found.entries(self._passed_over):
             if not isinstance(entry, tuple):
                 yield from self._pipeline.feed_records((entry,))
                 continue
@@ -304,6 +304,13 @@ class Feeder:
                 self.unseen["phase"] += len(piece.phases_s)
                 self.unseen["accept"] += len(piece.labels) - len(piece.phases_s)
                 yield from items
+
+    def _passed_over(self, kind: str) -> bool:
+        """Whether a record of this kind would change nothing; then it is counted only."""
+        if not self._pipeline.learns_nothing_of_prefills():
+            return False
+        self.unseen[kind] += 1
+        return True
 
     def finish(self) -> Iterator[Item]:
         """The file ends here."""

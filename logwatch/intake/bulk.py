@@ -36,9 +36,11 @@ if TYPE_CHECKING:
     from logwatch.grammar.rust import Table
     from logwatch.model import Value
 
+    PassedOver: TypeAlias = Callable[[str], bool]
     Again: TypeAlias = Callable[[], Iterator[Record | Malformed]]
     Ints: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
 
+PASSABLE = frozenset({"prefill"})
 _HEADER, _LINE = 2, 1
 _CODES = {"report": _HEADER, "phase": _LINE, "accept": _LINE}
 # What may make a message out of a line in which no anchor stands as it is: colours, and JSON's escapes.
@@ -73,11 +75,13 @@ class Chunk:
         """Every record, in the order of the log."""
         return self._found.records(0, self._found.count) if self._found else iter(())
 
-    def entries(
-        self,
-    ) -> Iterator[tuple[Piece, Callable[[], Iterator[Record | Malformed]]] | Record | Malformed]:
-        """The same, with reports in one piece as `Piece` and a way to their records."""
-        return self._found.entries() if self._found else iter(())
+    def entries(self, passed_over: PassedOver) -> Iterator[tuple[Piece, Again] | Record | Malformed]:
+        """The same, with reports in one piece as `Piece` and a way to their records.
+
+        Args:
+            passed_over: Is asked at a record of a `PASSABLE` kind whether it may be left out.
+        """
+        return self._found.entries(passed_over) if self._found else iter(())
 
 
 class Bulk:
@@ -350,16 +354,19 @@ class _Found:
                 table = tables[which]
                 yield origin.record(table.subs[where], table.kind, table.fields(where))
 
-    def entries(
-        self,
-    ) -> Iterator[tuple[Piece, Callable[[], Iterator[Record | Malformed]]] | Record | Malformed]:
+    def entries(self, passed_over: PassedOver) -> Iterator[tuple[Piece, Again] | Record | Malformed]:
         at = 0
         while at < len(self.which):
             end = at + 1 + self.tails[at]
             piece = self._piece(at, end) if end > at + 1 else None
+            which = self.which[at]
             if piece is not None:
                 yield piece, partial(self.records, at, end)
-            else:
+            elif (
+                which < 0
+                or self.tables[which].kind not in PASSABLE
+                or not passed_over(self.tables[which].kind)
+            ):
                 yield from self.records(at, end)
             at = end
 
