@@ -306,11 +306,12 @@ class Lineage:
         rest = Part(
             part.path, part.identity, part.offset, part.line, part.offset, part.modified_ns, mark=mark
         )
+        rest.shown = part.shown
         rest.final, rest.gone = True, copy is None
         if copy is not None:
             self.beside.continue_in(rest, *copy)
         fresh = Part(part.path, part.identity, size=part.size, modified_ns=part.modified_ns)
-        fresh.since_ns = part.since_ns
+        fresh.since_ns, fresh.shown = part.since_ns, part.shown
         between = self.beside.between(part.since_ns, {part.identity}, until_ns=part.modified_ns)
         if (file := part.release()) is not None:  # the descriptor goes on: the file may have lost its name
             fresh.adopt(file)
@@ -338,7 +339,7 @@ class Lineage:
             budget = yield from self._drain(part, budget)
             if self._flush:
                 self._flush = False
-                yield Chunk(self.stream, part.path, part.offset, b"", part.line, ends=True)
+                yield Chunk(self.stream, part.shown, part.offset, b"", part.line, ends=True)
                 continue
             if self.behind:
                 break
@@ -375,7 +376,7 @@ class Lineage:
             for late, _, _ in self._late[:-MOST_LATE]:
                 self._shop.close(late)
             del self._late[:-MOST_LATE]
-        yield Chunk(self.stream, part.path, part.offset, b"", part.line, ends=True)
+        yield Chunk(self.stream, part.shown, part.offset, b"", part.line, ends=True)
 
     def _drain(self, part: Part, budget: int) -> Generator[Chunk | Range, None, int]:
         """Give out a part's bytes to its end; leaves `behind` set where the budget ended first."""
@@ -415,7 +416,7 @@ class Lineage:
             offset, line = part.offset, part.line
             part.advance(data)
             budget -= len(data)
-            yield Chunk(self.stream, part.path, offset, data, line)
+            yield Chunk(self.stream, part.shown, offset, data, line)
 
     def _open(self, part: Part, *, again: bool = True) -> bool:
         try:
@@ -456,7 +457,7 @@ class Lineage:
         for offset in range(start, end, PIECE_BYTES):
             lines += file.read_at(offset, min(PIECE_BYTES, end - offset)).count(b"\n")
         part.jump(end, lines)
-        return Range(self.stream, part.path, f"/proc/self/fd/{file.descriptor}", start, end, line)
+        return Range(self.stream, part.shown, f"/proc/self/fd/{file.descriptor}", start, end, line)
 
     def _skip_nuls(self, part: Part) -> None:
         """Pass over NULs at the start of a line: a writer without O_APPEND leaves them after a truncation."""
@@ -495,7 +496,7 @@ class Lineage:
                 done.mark, done.line = part.mark_at(part.offset), part.line
                 self._late[self._late.index(late)] = (part, done, self._shop.clock() + LATE_S)
                 self.changed = True
-                yield Chunk(self.stream, part.path, offset, data, line)
+                yield Chunk(self.stream, part.shown, offset, data, line)
             elif self._shop.clock() > until:
                 self._shop.close(part)
                 self._late.remove(late)
@@ -550,6 +551,7 @@ class Lineage:
                 "size": part.size,
                 "modified_ns": part.modified_ns,
                 "since_ns": part.since_ns,
+                "shown": part.shown,
                 "packed": part.packed,
                 "final": part.final,
                 "gone": part.gone,
@@ -576,6 +578,7 @@ class Lineage:
                 kept["gone"],
                 mark=mark,
                 since_ns=kept["since_ns"],
+                shown=kept["shown"],
             )
             lineage.parts.append(part)
             shop.known[part.identity] = lineage

@@ -34,6 +34,7 @@ class Part:
         final: Nobody follows it by name any more: it ends when it is drained.
         gone: Nothing of it can be read any more; it only ends.
         since_ns: When it had been written last when it was first seen: its copies are younger.
+        shown: What its chunks call it: its first name, though it be renamed in the middle of a line.
         quiet_ns: When it had been written last when it was found drained; -1: look again.
         finished: Drained after it was rotated away; kept open for what may still be written late.
         mark: What stood before `offset` when it was closed; None while it is open.
@@ -51,10 +52,14 @@ class Part:
     finished: bool = False
     mark: Mark | None = field(default_factory=Mark)
     since_ns: int = 0
+    shown: str = ""
     quiet_ns: int = -1
     file: PlainFile | PackedFile | None = None
     head: bytearray = field(default_factory=bytearray)
     recent: bytearray = field(default_factory=bytearray)
+
+    def __post_init__(self) -> None:
+        self.shown = self.shown or self.path
 
     @property
     def may_close(self) -> bool:

@@ -31,6 +31,7 @@ class _Part:
     size: int
     modified_ns: int
     since_ns: int
+    shown: str
     packed: bool
     final: bool
     gone: bool

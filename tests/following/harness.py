@@ -50,6 +50,7 @@ class Follower:
 
     def _start(self) -> None:
         self._closed = False
+        self._reading: dict[str, tuple[str, int]] = {}
         self.waker = Waker(self.notices.append) if self.watcher == "inotify" else HandWaker()
         self.tail = Tail(
             self.sources,
@@ -93,6 +94,9 @@ class Follower:
                 self.partial[chunk.stream].append(held.decode())
             self._pending[chunk.stream] = b""
             return
+        goes_on = self._reading.get(chunk.stream) == (chunk.path, chunk.offset)
+        assert goes_on or not held, "the daemon drops an unfinished line where a chunk does not follow on"
+        self._reading[chunk.stream] = (chunk.path, chunk.offset + len(chunk.data))
         *whole, rest = (held + chunk.data).split(b"\n")
         self.lines[chunk.stream] += [line.decode() for line in whole]
         self._pending[chunk.stream] = rest
