@@ -62,6 +62,7 @@ class Metrics:
             alerts_pending=0,
             state_commits=0,
             state_commit_errors=0,
+            commit_failed=False,
             reload_successful=True,
             reload_s=clock(),
         )
@@ -123,7 +124,9 @@ class Metrics:
         """One commit of the state file. If it succeeded, what was counted up to now may be shown."""
         with self._lock:
             commits, errors = self._facts.state_commits + 1, self._facts.state_commit_errors + failed
-            self._facts = replace(self._facts, state_commits=commits, state_commit_errors=errors)
+            self._facts = replace(
+                self._facts, state_commits=commits, state_commit_errors=errors, commit_failed=failed
+            )
             if not failed:
                 self._show()
 
@@ -188,9 +191,10 @@ class Metrics:
                 for name, stream in self.memory.streams.items()
             }
 
-    def reload_successful(self) -> bool:
-        """Whether the last load of the configuration succeeded."""
-        return self._facts.reload_successful
+    @property
+    def facts(self) -> Facts:
+        """What the process knows of itself now."""
+        return self._facts
 
     def collect(self) -> Iterable[Metric]:
         """All families with their samples, of one instant."""

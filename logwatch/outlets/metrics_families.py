@@ -100,6 +100,7 @@ class Facts:
     alerts_pending: int
     state_commits: int
     state_commit_errors: int
+    commit_failed: bool
     reload_successful: bool
     reload_s: float
 

@@ -11,16 +11,17 @@ import math
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from statistics import fmean, median, quantiles
 from typing import Any, Protocol
 
 from logwatch import __version__
 from logwatch.model import Change, Incident, Limits, Moment
 from logwatch.outlets.metrics_books import instant
+from logwatch.outlets.metrics_families import Facts
 from logwatch.outlets.metrics_memory import RankMemory, StreamMemory
-from logwatch.outlets.web.board import MAX_PAST, Board, Run, Sample, View, newest_run
-from logwatch.outlets.web.sentence import Summary, is_timed
+from logwatch.outlets.web.board import MAX_PAST, Board, Event, Run, Sample, View, newest_run
+from logwatch.outlets.web.sentence import is_timed, summarize, troubles_of_logwatch
 from logwatch.units import parse_duration
 
 DEFAULT_LIMIT = 1000
@@ -160,18 +161,32 @@ def parse_query(given: Iterable[tuple[str, str]], known: Sequence[str], now_s: f
     )
 
 
-def status_json(
-    view: View, sources: Mapping[str, StreamMemory], summary: Summary, *, reloaded: bool
-) -> dict[str, Any]:
+def status_json(view: View, sources: Mapping[str, StreamMemory], facts: Facts) -> dict[str, Any]:
     """`logwatch.status/1`: what `/api/v1/status` says."""
+    summary = summarize(view, len(sources))
     return {
         "schema": "logwatch.status/1",
         "version": __version__,
         "state": summary.state.value,
         "sentence": summary.sentence,
+        "troubles": troubles_of_logwatch(facts, sources),
         "streams": [_stream_json(name, source, view) for name, source in sources.items()],
         "open_incidents": [incident_json(incident) for incident in view.open],
-        "config_last_reload_successful": reloaded,
+        "events": [_event_json(event) for event in view.events],
+        "alerts_pending": facts.alerts_pending,
+        "config_last_reload_successful": facts.reload_successful,
+    }
+
+
+def _event_json(event: Event) -> dict[str, Any]:
+    notice = event.notice
+    return {
+        "time": datetime.fromtimestamp(event.at_s, UTC).isoformat(timespec="milliseconds"),
+        "kind": notice.kind,
+        "level": notice.level.value,
+        "message": notice.message,
+        "stream": notice.stream,
+        "count": event.count,
     }
 
 

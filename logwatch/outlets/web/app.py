@@ -40,7 +40,6 @@ from logwatch.outlets.web.api import (
 )
 from logwatch.outlets.web.board import Sample
 from logwatch.outlets.web.live import Live
-from logwatch.outlets.web.sentence import summarize
 from logwatch.outlets.web.site import Site
 from logwatch.outlets.web.webfile import WebFile
 
@@ -159,9 +158,8 @@ class _Pages:
     async def status(self, request: Request) -> Response:
         """`logwatch.status/1`."""
         parse_query(request.query_params.multi_items(), (), self._site.clock())
-        view, sources = self._site.board.view(), self._site.metrics.sources()
-        reloaded = self._site.metrics.reload_successful()
-        return _json(request, status_json(view, sources, summarize(view, len(sources)), reloaded=reloaded))
+        metrics = self._site.metrics
+        return _json(request, status_json(self._site.board.view(), metrics.sources(), metrics.facts))
 
     async def samples(self, request: Request) -> Response:
         """`logwatch.samples/1`."""

@@ -23,6 +23,7 @@ MAX_RINGS = 256
 MAX_RUNS = 128
 MAX_OPEN = 256
 MAX_PAST = 200
+MAX_EVENTS = 50
 MAX_SETTINGS = 600
 MAX_SETTING = 200
 
@@ -69,6 +70,15 @@ class Run:
     changed: tuple[tuple[str, str | None, str | None], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something beside the data: `count` times in a row, the last time at `at_s` (Unix seconds)."""
+
+    at_s: float
+    notice: Notice
+    count: int = 1
+
+
 @dataclass(slots=True)
 class BoardMemory:
     """What the board keeps over a restart: the newest run by stream."""
@@ -89,12 +99,14 @@ class View:
         runs: Newest run by stream.
         open: Open incidents, newest onset first.
         past: Resolved incidents, the last resolved first.
+        events: What happened beside the data, the newest first.
     """
 
     rings: Mapping[RingKey, tuple[Sample, ...]]
     runs: Mapping[str, Run]
     open: tuple[Incident, ...]
     past: tuple[Incident, ...]
+    events: tuple[Event, ...] = ()
 
 
 def newest_run(ring: Sequence[Sample]) -> list[Sample]:
@@ -116,6 +128,7 @@ class Board:
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._open: OrderedDict[str, Incident] = OrderedDict()
         self._past: deque[Incident] = deque(maxlen=MAX_PAST)
+        self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
         self.version = 0
         """Rises with every change: who shows the board needs to look again only then."""
 
@@ -149,7 +162,13 @@ class Board:
         self.version += 1
 
     def notice(self, notice: Notice) -> None:
-        """What happens beside the data is counted by the metrics; the page shows their counts."""
+        """Remember what happened beside the data; the same again only counts on."""
+        with self._lock:
+            last = self._events[0] if self._events else None
+            again = last is not None and (last.notice.kind, last.notice.path) == (notice.kind, notice.path)
+            count = self._events.popleft().count + 1 if again else 1
+            self._events.appendleft(Event(self._clock(), notice, count))
+        self.version += 1
 
     def close(self) -> None:
         """Nothing is held back."""
@@ -185,6 +204,7 @@ class Board:
                 runs=dict(self._runs),
                 open=tuple(reversed(self._open.values())),
                 past=tuple(self._past),
+                events=tuple(self._events),
             )
 
     def _ring(self, key: RingKey) -> deque[Sample]:

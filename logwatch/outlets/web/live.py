@@ -102,8 +102,9 @@ class Live:
         """What there is to show, rendered anew at most once in `every_s`."""
         now, version = time.monotonic(), self._site.board.version
         if self._last is None or now - self._last[0] >= self._every_s or version != self._last[1]:
-            view, sources = self._site.board.view(), self._site.metrics.sources()
-            self._last = now, version, update(view, sources, self._site.clock(), self._runbook)
+            metrics, view = self._site.metrics, self._site.board.view()
+            shown = update(view, metrics.sources(), metrics.facts, self._site.clock(), self._runbook)
+            self._last = now, version, shown
         return self._last[2]
 
     def _runbook(self, alert: str) -> str | None:

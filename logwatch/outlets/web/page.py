@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from logwatch import __version__
 from logwatch.outlets.deliver_text import phase_words
+from logwatch.outlets.metrics_families import Facts
 from logwatch.outlets.metrics_memory import StreamMemory
 from logwatch.outlets.web import sections, settings, troubles
 from logwatch.outlets.web.board import View
 from logwatch.outlets.web.markup import Child, Html, el, join, prose
-from logwatch.outlets.web.sentence import State, Summary, summarize
+from logwatch.outlets.web.sentence import State, Summary, summarize, troubles_of_logwatch
 from logwatch.outlets.web.strip import strip
 
 ICONS = {
@@ -49,13 +50,18 @@ class Update:
 
 
 def update(
-    view: View, sources: Mapping[str, StreamMemory], now_s: float, runbook: Callable[[str], str | None]
+    view: View,
+    sources: Mapping[str, StreamMemory],
+    facts: Facts,
+    now_s: float,
+    runbook: Callable[[str], str | None],
 ) -> Update:
     """Everything that can change on the page.
 
     Args:
         view: What the board knows.
         sources: What the metrics know of each stream.
+        facts: What the process knows of itself.
         now_s: Unix time: ages count from here.
         runbook: Address of an alert's runbook, or None where there is none.
     """
@@ -73,6 +79,7 @@ def update(
             "state": el("span", WORDS[summary.state], class_=f"badge {look}"),
             "sentence": el("h1", prose(summary.sentence)),
             "meta": sections.meta(ring),
+            "health": sections.health(troubles_of_logwatch(facts, sources)),
             "figures": sections.figures(summary, view, sources),
             "strip": _strip(summary, view),
             "open": troubles.open_incidents(view, runbook),
@@ -80,6 +87,7 @@ def update(
             "past": troubles.past_incidents(view),
             "run": settings.runs(view, summary),
             "sources": sections.sources(sources),
+            "events": sections.events(view),
         },
     )
 
@@ -122,6 +130,7 @@ def page(shown: Update) -> str:
                 id="hero",
                 aria_label="State",
             ),
+            el("div", part["health"], id="health"),
             el("div", part["figures"], id="figures", class_="figures"),
             el("div", part["strip"], id="strip", class_="card"),
             el("div", part["open"], id="open"),
@@ -133,6 +142,7 @@ def page(shown: Update) -> str:
                     "div",
                     el("div", part["sources"], id="sources", class_="card"),
                     el("div", part["past"], id="past", class_="card"),
+                    el("div", part["events"], id="events", class_="card"),
                 ),
                 class_="pair",
             ),

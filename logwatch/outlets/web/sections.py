@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from statistics import median, quantiles
 
+from logwatch.model import Level
 from logwatch.outlets.deliver_text import clean, phase_words
 from logwatch.outlets.metrics_memory import RankMemory, StreamMemory
-from logwatch.outlets.web.board import RingKey, Sample, View, newest_run
+from logwatch.outlets.web.board import Event, RingKey, Sample, View, newest_run
 from logwatch.outlets.web.markup import Child, Html, el, join, prose
 from logwatch.outlets.web.sentence import RankOrder, Summary, band_of, clock_of, rank_order
 from logwatch.outlets.web.strip import spark
@@ -16,6 +18,7 @@ from logwatch.units import format_bytes, milliseconds
 UNKNOWN = "\N{EN DASH}"
 SHOWN_ROWS = 160
 SHOWN_SOURCES = 100
+SHOWN_EVENTS = 12
 
 
 def meta(ring: Sequence[Sample]) -> Html:
@@ -72,6 +75,35 @@ def sources(known: Mapping[str, StreamMemory]) -> Html:
     head = [el("th", name, scope="col", class_=look) for name, look in names.items()]
     body = [_source_row(name, source) for name, source in list(known.items())[:SHOWN_SOURCES]]
     return join([title, table("Sources", head, body), more(len(known), SHOWN_SOURCES)])
+
+
+def health(troubles: Sequence[str]) -> Html:
+    """What keeps logwatch itself from its work; nothing when all is well."""
+    return (
+        el("ul", [el("li", prose(text)) for text in troubles], class_="card health") if troubles else Html()
+    )
+
+
+def events(view: View) -> Html:
+    """What happened beside the data, newest first."""
+    title = el("h2", "Events")
+    if not view.events:
+        return join([title, el("p", "None since the start.", class_="empty")])
+    entries = [el("li", _event(event)) for event in view.events[:SHOWN_EVENTS]]
+    return join([title, el("ul", entries, class_="past"), more(len(view.events), SHOWN_EVENTS)])
+
+
+def _event(event: Event) -> Child:
+    notice = event.notice
+    at = datetime.fromtimestamp(event.at_s).astimezone()
+    look = {Level.INFO: "idle", Level.WARNING: "warn", Level.ERROR: "bad"}[notice.level]
+    words = [clean(notice.kind, 60).replace("_", " ")]
+    words += [f"{event.count} times"] if event.count > 1 else []
+    return [
+        el("span", at.isoformat(" ", "seconds")[:19], class_="quiet"),
+        el("span", ", ".join(words), class_=f"badge {look}"),
+        el("span", f" {clean(notice.message)}", class_="told"),
+    ]
 
 
 def _level_figure(ring: Sequence[Sample]) -> Html:

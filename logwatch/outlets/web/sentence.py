@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
@@ -12,12 +12,15 @@ from typing import TypeAlias
 from logwatch.model import Incident, Limits
 from logwatch.outlets.deliver_text import clean, phase_words
 from logwatch.outlets.deliver_text import summary as headline
+from logwatch.outlets.metrics_families import Facts
+from logwatch.outlets.metrics_memory import StreamMemory
 from logwatch.outlets.web.board import RingKey, Sample, View, newest_run
 from logwatch.units import milliseconds
 
 FIRST = ("target_verify", "total_cycle", "inferred_cycle")
 _ACRONYMS = frozenset({"cuda", "nccl", "gpu", "cpu", "pcie", "kv"})
 
+BEHIND_S = 30.0
 RECENT = 5
 """Samples whose median is the figure in the sentence: one odd report must not be the headline."""
 
@@ -61,6 +64,24 @@ def summarize(view: View, sources: int) -> Summary:
     told = f"{phase_words(last.phase)} took {milliseconds(last.value_s)} a cycle in the last report"
     where = f", outside its band of {band_of(last.band)}; a few in a row make an incident"
     return Summary(State.UNSETTLED, f"{told}{where}.", key)
+
+
+def troubles_of_logwatch(facts: Facts, sources: Mapping[str, StreamMemory]) -> list[str]:
+    """What keeps logwatch itself from doing its work, one sentence each; empty when all is well."""
+    found = []
+    if facts.commit_failed:
+        found.append("The state file cannot be written: reading waits until it can, so that nothing is lost.")
+    if not facts.reload_successful:
+        found.append("The configuration could not be loaded again; the one before is in force.")
+    if facts.alerts_pending:
+        some = "alert waits" if facts.alerts_pending == 1 else "alerts wait"
+        found.append(f"{facts.alerts_pending} {some} for delivery.")
+    behind = {name: source.lag_s for name, source in sources.items() if source.lag_s >= BEHIND_S}
+    if behind:
+        worst = max(behind, key=lambda name: behind[name])
+        others = f", and {len(behind) - 1} more sources" if len(behind) > 1 else ""
+        found.append(f"Reading is {behind[worst]:.0f} s behind the writer of {worst}{others}.")
+    return found
 
 
 def main_ring(view: View) -> RingKey | None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from outlet_items import cycle, decode, incident, judgement, malformed, read, run_started
 
-from logwatch.model import Cause, Change, Conditions, Moment
+from logwatch.model import Cause, Change, Conditions, Level, Moment, Notice
 from logwatch.outlets.metrics import Metrics
 from logwatch.outlets.web.board import Board
 from logwatch.outlets.web.site import Site
@@ -147,6 +147,27 @@ def regressed(ranks=1):
     return site
 
 
+def troubled():
+    """Logwatch itself is in trouble, on a machine that is well."""
+    site = tuned()
+    site.metrics.observe_commit(failed=True)
+    site.metrics.observe_reload(successful=False)
+    site.metrics.observe_pending(3)
+    site.metrics.observe_source("node7.log", 48_000_000, 95.0)
+    for notice in (
+        Notice("rotated", "/logs/node7.log was rotated; 1 file(s) to finish first", stream="node7.log"),
+        Notice(
+            "lost",
+            "70 bytes of /logs/node7.log were destroyed before they were read",
+            Level.ERROR,
+            "node7.log",
+        ),
+        *[Notice("sink_failed", "pager cannot be reached; tried again in 4 s", Level.WARNING)] * 3,
+    ):
+        site.board.notice(notice)
+    return site
+
+
 def hostile():
     """A log that tries to become markup, wherever the page shows something of it."""
     evil = '<script>window.owned=1</script><img src=x onerror="window.owned=1">'
@@ -171,6 +192,8 @@ def hostile():
             Change.RESOLVED, key="x", stream=evil, resolved=Moment(9, evil), causes=(Cause(evil, evil, 1.0),)
         ),
     )
+    site.board.notice(Notice(evil, evil, Level.ERROR, evil, evil))
+    site.metrics.observe_source(evil, 1, 99.0)
     return site
 
 
@@ -191,6 +214,7 @@ SCENES = {
     "tuned": lambda: tuned(8),
     "regressed": regressed,
     "eight_ranks": lambda: regressed(8),
+    "troubled": troubled,
     "unbanded": unbanded,
     "hostile": hostile,
 }

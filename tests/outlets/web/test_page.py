@@ -139,6 +139,28 @@ def test_every_kind_of_incident_has_its_sentence(serve, changed, sentence):
     assert "60400.00" not in text
 
 
+def test_logwatch_says_when_it_is_in_trouble_itself(serve):
+    """A full disk, a refused reload, alerts that wait and reading that lags are told on the page and in JSON."""
+    client = serve(scenes.troubled())
+    document = client.get("/api/v1/status").json
+    assert document["troubles"] == [
+        "The state file cannot be written: reading waits until it can, so that nothing is lost.",
+        "The configuration could not be loaded again; the one before is in force.",
+        "3 alerts wait for delivery.",
+        "Reading is 95 s behind the writer of node7.log.",
+    ]
+    assert document["state"] == "in_band"
+    text = client.get("/").text
+    assert all(trouble in text for trouble in document["troubles"])
+    assert [(each["kind"], each["level"], each["count"]) for each in document["events"]] == [
+        ("sink_failed", "warning", 3),
+        ("lost", "error", 1),
+        ("rotated", "info", 1),
+    ]
+    assert "sink failed, 3 times" in text
+    assert serve(scenes.tuned()).get("/api/v1/status").json["troubles"] == []
+
+
 class Elements(HTMLParser):
     """Names of elements, attributes and ids of a document, and whether its tags are balanced."""
 
