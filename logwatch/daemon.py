@@ -267,6 +267,7 @@ class Daemon:
     def _notice(self, notice: Notice) -> None:
         self._log.notice(notice)
         self._metrics.notice(notice)
+        self._board.notice(notice)
 
     def _reload(self) -> str:
         """Take over the configuration as it is now; keep the old one whole if it has a problem."""
