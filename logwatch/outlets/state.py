@@ -118,7 +118,7 @@ class State:
                 if self._vanished():
                     self._renew("vanished")
                 self._transact(self._write)
-            except (sqlite3.Error, OSError) as error:
+            except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
                 if not self._recover(error):
                     return False
             self._committed()
@@ -295,7 +295,7 @@ class State:
     def _recover(self, error: Exception) -> bool:
         """Begin a new file if this one is no good; else say that commits fail. Whether the commit was made."""
         self.errors += 1
-        if isinstance(error, sqlite3.Error) and is_damage(error):
+        if is_damage(error):
             try:
                 self._renew("is damaged")
                 self._transact(self._write)

@@ -21,7 +21,8 @@ FILE = "state.sqlite"
 VERSION = 1
 _CHECKED_BYTES = 32 << 20
 """Files up to this size are checked whole at start; larger ones as far as they are read."""
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+_TROUBLE = (sqlite3.Error, UnicodeDecodeError)
 _BESIDE = ("", "-wal", "-shm")
 
 SCHEMA = """
@@ -44,6 +45,9 @@ CREATE INDEX incidents_at ON incidents(at_s);
 CREATE INDEX incidents_key ON incidents(key);
 """
 
+UPGRADES: tuple[str, ...] = ()
+"""SQL that leads from version 1 to 2, from 2 to 3, and so on: `VERSION - 1` steps, and none is ever changed."""
+
 
 @dataclass(slots=True)
 class Kept:
@@ -54,10 +58,18 @@ class Kept:
     letters: list[tuple[int, str, str, str, float, int]] = field(default_factory=list)
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """Whether an error says that the file is no good, and not that the disk or a lock is in the way."""
+def is_damage(error: Exception) -> bool:
+    """Whether an error says that the file is no good, and not that the disk or a lock is in the way.
+
+    Our statements are fixed, so one that SQLite cannot make sense of (a table that is missing, a format of
+    another SQLite) is met by a damaged file only; so is text that is not UTF-8, also in SQLite's own message.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return True
+    if not isinstance(error, sqlite3.DatabaseError):
+        return False
     code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and (code & 0xFF) in _DAMAGE
+    return "decode" in str(error) if code is None else (code & 0xFF) in _DAMAGE
 
 
 def open_state(directory: Path, notify: Notify) -> tuple[sqlite3.Connection, Kept, bool]:
@@ -89,7 +101,7 @@ def _open_or_renew(path: Path, notify: Notify) -> tuple[sqlite3.Connection, Kept
             connection = _connect(str(path))
             _prepare(connection)
             return connection, _read(connection), True
-        except sqlite3.Error as error:
+        except _TROUBLE as error:
             if connection is not None:
                 connection.close()
             if not is_damage(error) and not _is_read_only(error):
@@ -156,8 +168,10 @@ def _prepare(connection: sqlite3.Connection) -> None:
         problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if problem != "ok":
             raise _damaged(problem)
-    if version != VERSION:
+    if version < 1:
         raise _damaged(f"schema {version}")
+    for number, step in enumerate(UPGRADES[version - 1 :], version + 1):
+        connection.executescript(f"BEGIN IMMEDIATE; {step} PRAGMA user_version={number}; COMMIT;")
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(
         f"PRAGMA user_version={VERSION}"
@@ -171,7 +185,7 @@ def _damaged(what: str) -> sqlite3.DatabaseError:
     return error
 
 
-def _is_read_only(error: sqlite3.Error) -> bool:
+def _is_read_only(error: Exception) -> bool:
     code = getattr(error, "sqlite_errorcode", 0)
     return (code & 0xFF) in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 
@@ -190,7 +204,7 @@ def _salvage(path: Path) -> Kept:
         return Kept()
     # A file in WAL mode cannot be opened in a directory that cannot be written to, unless nothing else writes it.
     for how in ("mode=ro", "immutable=1"):
-        with contextlib.suppress(sqlite3.Error, OSError), _reading(path, how) as connection:
+        with contextlib.suppress(*_TROUBLE, OSError), _reading(path, how) as connection:
             if connection.execute("PRAGMA user_version").fetchone()[0] <= VERSION:
                 return _read(connection)
     return Kept()
