@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from logwatch.intake.identity import Identity, Mark
 from logwatch.model import Level, Notice, Notify
@@ -66,8 +66,9 @@ class _Pipe:
     pipe: str
 
 
-_OVERVIEW = TypeAdapter(_Overview)
-_POSITION: TypeAdapter[_Lineage | _Journal | _Pipe] = TypeAdapter(_Lineage | _Journal | _Pipe)
+_STRICT = ConfigDict(extra="forbid")
+_OVERVIEW = TypeAdapter(_Overview, config=_STRICT)
+_POSITION: TypeAdapter[_Lineage | _Journal | _Pipe] = TypeAdapter(_Lineage | _Journal | _Pipe, config=_STRICT)
 
 
 def read_back(saved: Mapping[str, str], notify: Notify) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
