@@ -7,26 +7,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
-from logwatch.intake.identity import Identity, Mark
 from logwatch.model import Level, Notice, Notify
 
 OVERVIEW = ""
 """What is kept under this name is no stream's: which sources were seen before, and on which host."""
 
 
+class _Strict:
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012  # the name by which pydantic knows it
+
+
 @dataclass
-class _Overview:
+class _Overview(_Strict):
     sources: list[str] = field(default_factory=list)
     host: str = ""
 
 
 @dataclass
-class _Part:
+class _Identity(_Strict):
+    device: int
+    inode: int
+    born_ns: int
+
+
+@dataclass
+class _Mark(_Strict):
+    offset: int
+    head_bytes: int
+    head: str
+    window_bytes: int
+    window: str
+
+
+@dataclass
+class _Part(_Strict):
     path: str
-    identity: Identity
-    mark: Mark
+    identity: _Identity
+    mark: _Mark
     line: int
     size: int
     modified_ns: int
@@ -38,37 +57,36 @@ class _Part:
 
 
 @dataclass
-class _Finished:
+class _Finished(_Strict):
     path: str
-    identity: Identity
-    mark: Mark | None
+    identity: _Identity
+    mark: _Mark | None
     line: int
     modified_ns: int
     passed: bool
 
 
 @dataclass
-class _Lineage:
+class _Lineage(_Strict):
     path: str
     part: _Part | None
     finished: list[_Finished]
 
 
 @dataclass
-class _Journal:
+class _Journal(_Strict):
     cursor: str | None
     line: int
     offset: int
 
 
 @dataclass
-class _Pipe:
+class _Pipe(_Strict):
     pipe: str
 
 
-_STRICT = ConfigDict(extra="forbid")
-_OVERVIEW = TypeAdapter(_Overview, config=_STRICT)
-_POSITION: TypeAdapter[_Lineage | _Journal | _Pipe] = TypeAdapter(_Lineage | _Journal | _Pipe, config=_STRICT)
+_OVERVIEW = TypeAdapter(_Overview)
+_POSITION: TypeAdapter[_Lineage | _Journal | _Pipe] = TypeAdapter(_Lineage | _Journal | _Pipe)
 
 
 def read_back(saved: Mapping[str, str], notify: Notify) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
