@@ -17,6 +17,8 @@ from logwatch.outlets.deliver_alerts import enter
 from logwatch.outlets.deliver_receivers import Alertmanager
 from logwatch.resources import folder
 
+pytestmark = pytest.mark.needs("prometheus-alertmanager")
+
 
 class Alertmanagers:
     """An Alertmanager process that can be killed and started again on the same port."""

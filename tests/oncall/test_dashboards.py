@@ -39,6 +39,7 @@ def filled(expression):
     return expression
 
 
+needs_prometheus = pytest.mark.needs("prometheus", "promtool")
 each_board = pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
 each_panel = pytest.mark.parametrize(
     "panel", [panel for _, panel in PANELS], ids=[f"{name}: {panel['title']}" for name, panel in PANELS]
@@ -147,6 +148,7 @@ def test_a_query_names_metrics_that_exist(panel, target):
     assert named <= known
 
 
+@needs_prometheus
 @each_target
 def test_every_query_brings_data(prometheus, panel, target):
     """On an hour of a replayed server, each query is valid PromQL and has at least one series."""
@@ -158,6 +160,7 @@ def test_every_query_brings_data(prometheus, panel, target):
     assert found
 
 
+@needs_prometheus
 def test_last_months_log_stands_beside_today(prometheus):
     """What `logwatch replay --openmetrics` wrote is shown by the panels of phases, speed-up and tokens as well."""
     earlier = Prometheus(prometheus.url, prometheus.begin_s - EARLIER_S, prometheus.end_s - EARLIER_S)
@@ -179,6 +182,7 @@ def test_last_months_log_stands_beside_today(prometheus):
     }
 
 
+@needs_prometheus
 @each_board
 def test_variables_bring_choices(prometheus, board):
     """Each variable's label has values."""
@@ -189,6 +193,7 @@ def test_variables_bring_choices(prometheus, board):
         assert prometheus.ask(f"label/{label}/values", **{"match[]": filled(metric)})
 
 
+@needs_prometheus
 def test_incidents_are_marked(prometheus):
     """The annotation shows an interval that begins and ends with the incident."""
     (annotation,) = BOARDS["logwatch-server"]["annotations"]["list"]
@@ -202,6 +207,7 @@ def test_incidents_are_marked(prometheus):
     assert BETTER_FROM_S <= last - prometheus.begin_s <= BETTER_FROM_S + 120
 
 
+@needs_prometheus
 def test_the_worst_server_comes_first(prometheus):
     """While verify is slow, the fleet's table has it at 138 % of the edge of its band."""
     (table,) = (

@@ -64,6 +64,7 @@ def test_what_the_manifests_configure_is_valid(tmp_path):
     assert int(config.http.listen.rpartition(":")[2]) == sidecar["ports"][0]["containerPort"]
 
 
+@pytest.mark.needs("promtool", "amtool")
 def test_example_configurations_are_taken_by_their_programs():
     """Prometheus, Alertmanager and logwatch accept what they would be given."""
     config = load_config(DEPLOY / "logwatch.toml", {})

@@ -22,6 +22,10 @@ from logwatch.outlets.unit import UnitSettings, unit
 
 VERIFY = "SpecVerifyOutOfBand"
 
+pytestmark = pytest.mark.needs(
+    "root", "debootstrap", "systemd-nspawn", "nsenter", "prometheus", "prometheus-alertmanager"
+)
+
 
 class Writer:
     """The server: another process, which writes what it is told and says when."""

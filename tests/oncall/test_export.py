@@ -95,6 +95,7 @@ def test_history_as_parquet(tmp_path):
     assert len(one.split()) == 1
 
 
+@pytest.mark.needs("groff")
 def test_man_page_is_what_man_understands(tmp_path):
     """Every command is in it, and groff has nothing to complain about."""
     page = tmp_path / "logwatch.1"

@@ -15,6 +15,8 @@ from logwatch.commands.export import command
 from logwatch.outlets.prometheus_rules import RuleSettings, rule_file
 from logwatch.resources import folder
 
+pytestmark = pytest.mark.needs("promtool")
+
 RULES = folder("dashboards") / "rules" / "logwatch.yml"
 
 

@@ -11,6 +11,8 @@ from oncall_kit import free_port
 
 from logwatch.outlets.unit import UnitSettings, unit
 
+pytestmark = pytest.mark.needs("root", "debootstrap", "systemd-nspawn", "nsenter")
+
 REPORT = (
     "[2026-02-11 08:15:02 TP0] EAGLE3_PROFILE 100 cycles, batch 1.0, graph 100.0%\n"
     "  Target verify:     {ms:.2f} ms/cyc  ( 95.0%)\n"
