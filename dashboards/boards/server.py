@@ -47,8 +47,8 @@ def server() -> d.Dashboard:
             " band; marks show open incidents.",
             "s",
             query(f"logwatch_phase_seconds{{{PHASE}}}", by_rank + " {{phase}}", "A"),
-            query(f"min by (phase) (logwatch_band_low_seconds{{{PHASE}}})", "band low {{phase}}", "B"),
-            query(f"max by (phase) (logwatch_band_high_seconds{{{PHASE}}})", "band high {{phase}}", "C"),
+            query(f"min by (phase) (logwatch_band_low_seconds{{{PHASE}}})", "band low", "B"),
+            query(f"max by (phase) (logwatch_band_high_seconds{{{PHASE}}})", "band high", "C"),
             width=ROW_UNITS,
             height=10,
         )
@@ -56,11 +56,11 @@ def server() -> d.Dashboard:
         .axis_soft_min(0)
         .override_by_regexp("/^band low/", [*colour(GREEN), dm.DynamicConfigValue("custom.lineWidth", 0)])
         .override_by_regexp(
-            "/^band high (.*)/",
+            "/^band high/",
             [
                 *colour(GREEN),
                 dm.DynamicConfigValue("custom.lineWidth", 0),
-                dm.DynamicConfigValue("custom.fillBelowTo", "band low target_verify"),
+                dm.DynamicConfigValue("custom.fillBelowTo", "band low"),
                 dm.DynamicConfigValue("custom.fillOpacity", 15),
             ],
         )
@@ -178,7 +178,9 @@ def server() -> d.Dashboard:
                     f" / min by (stream, phase) (logwatch_phase_seconds{{{ONE}}})",
                     "{{stream}} {{phase}}",
                 ),
-            ).axis_soft_min(1)
+            )
+            .axis_soft_min(1)
+            .decimals(2)
         )
         .with_panel(
             heatmap.Panel()
