@@ -6,6 +6,7 @@ the scrape's time is theirs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -228,7 +229,8 @@ def _exemplar(seen: Sighting | None) -> Exemplar | None:
     """Where the bucket's newest sample stands, within the 128 characters that an exemplar may have."""
     if seen is None:
         return None
-    labels = {"file": seen.file, "line": str(seen.line)}
+    # Plain characters only: not every parser of OpenMetrics reads escapes in an exemplar.
+    labels = {"file": re.sub(r"[^\w.+-]", "_", seen.file), "line": str(seen.line)}
     return Exemplar(labels | ({"offset": str(seen.offset)} if seen.offset >= 0 else {}), seen.value_s)
 
 

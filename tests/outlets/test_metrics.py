@@ -312,7 +312,7 @@ def test_a_value_that_is_no_amount_enters_nothing(metrics, bad):
 
 
 @given(values=st.lists(st.floats(min_value=0, max_value=2), max_size=30), cycles=st.integers(1, 1000))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_a_histogram_is_what_was_observed(values, cycles):
     """Every bucket counts the samples up to its edge, and the ratio of the counters is their mean."""
     metrics = Metrics()

@@ -240,11 +240,11 @@ def incident_json(incident: Incident) -> dict[str, Any]:
         "onset": _moment_json(incident.onset),
         "noticed": _moment_json(incident.noticed),
         "resolved": None if incident.resolved is None else _moment_json(incident.resolved),
-        "before": incident.before,
-        "after": incident.after,
+        "before": _finite(incident.before),
+        "after": _finite(incident.after),
         "before_ms": _ms(incident.before) if timed else None,
         "after_ms": _ms(incident.after) if timed else None,
-        "ratio": round(incident.ratio, 4),
+        "ratio": _finite(round(incident.ratio, 4)),
         "samples": incident.samples,
         "band": _band_json(incident.band) if timed else None,
         "causes": [
@@ -352,7 +352,12 @@ def _moment_json(moment: Moment) -> dict[str, Any]:
 
 
 def _ms(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds * 1000, 6)
+    return None if seconds is None else _finite(round(seconds * 1000, 6))
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON knows no infinity."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _limit(text: str) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
@@ -186,7 +187,9 @@ class _Pages:
 
 
 def _json(request: Request, document: dict[str, Any]) -> Response:
-    return _maybe_gzip(request, JSONResponse(document))
+    # ASCII, for a file's name may hold what UTF-8 cannot.
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    return _maybe_gzip(request, Response(text, media_type="application/json"))
 
 
 def _maybe_gzip(request: Request, response: Response) -> Response:

@@ -39,7 +39,7 @@ def join(children: Child) -> Html:
     if isinstance(children, Html):
         return children
     if isinstance(children, str):
-        return Html(html.escape(children, quote=False))
+        return Html(html.escape(_visible(children), quote=False))
     return Html("".join(join(child) for child in children))
 
 
@@ -49,6 +49,13 @@ def prose(text: str) -> Html:
     return join([el("code", piece) if number % 2 else piece for number, piece in enumerate(pieces)])
 
 
+def _visible(text: str) -> str:
+    """Text without what cannot be seen or sent: control and bidirectional characters, lone surrogates."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter in "\n\t\u00a0" else "\ufffd" for letter in text)
+
+
 def _attribute(key: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""
@@ -56,4 +63,4 @@ def _attribute(key: str, value: Attribute) -> str:
     if value is True:
         return f" {name}"
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return f' {name}="{html.escape(text, quote=True)}"'
+    return f' {name}="{html.escape(_visible(text), quote=True)}"'
