@@ -43,8 +43,8 @@ def format_duration(seconds: float) -> str:
     for unit, count in counts.items():
         if count == round(count, 4) and count < 1e5:
             return f"{count:.9g}{unit}"
-    unit = next((unit for unit in counts if unit not in {"d", "h"}), None)
-    return f"{counts[unit]:.9g}{unit}" if unit else "0s"
+    largest = next(((unit, count) for unit, count in counts.items() if unit not in {"d", "h"}), ("s", 0.0))
+    return f"{largest[1]:.9g}{largest[0]}"
 
 
 def format_bytes(count: float) -> str:

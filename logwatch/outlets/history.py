@@ -85,7 +85,8 @@ def _where(wanted: dict[str, Any], since_s: float, until_s: float) -> tuple[str,
 def _sample(row: tuple[Any, ...]) -> Sample:
     *plain, graph, in_band, low_s, high_s = row
     band = None if low_s is None else Limits(low_s, (low_s + high_s) / 2, high_s)
-    return Sample(*plain, _bool(graph), _bool(in_band), band)
+    given: tuple[Any, ...] = (*plain, _bool(graph), _bool(in_band), band)
+    return Sample(*given)
 
 
 def _bool(value: int | None) -> bool | None:

@@ -25,7 +25,7 @@ from logwatch.outlets.metrics_memory import (
 )
 
 _UNITS = ("seconds", "bytes", "ratio")
-_EDGES = (*(floatToGoString(edge) for edge in EDGES_S), "+Inf")
+_EDGES = (*(floatToGoString(edge) for edge in EDGES_S), "+Inf")  # type: ignore[no-untyped-call]  # it has no types
 
 RUN_LABELS = ("num_steps", "topk", "draft_tokens", "graph", "tp_size", "version")
 
