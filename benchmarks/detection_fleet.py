@@ -22,7 +22,7 @@ from logwatch.judging.baseline import (
     grid_step,
     robust_level,
 )  # fmt: skip
-from logwatch.judging.charts import MOST, RING_EXTRA
+from logwatch.judging.charts import BACK, MOST, RING_EXTRA
 from logwatch.judging.firing import Firing, opened
 from logwatch.model import Moment
 
@@ -140,8 +140,9 @@ class Fleet:
         self.level, self.scale, self.phi, self.far = (
             np.array([getattr(b, name) for b in self.bases]) for name in ("level", "scale", "phi", "far")
         )
-        self.centre, self.unit, self.spread_unit = (
-            np.array([getattr(b, name) for b in self.banks]) for name in ("centre", "unit", "spread_unit")
+        self.centre, self.unit, self.spread_unit, self.shift_cap, self.outlier_cap = (
+            np.array([getattr(b, name) for b in self.banks])
+            for name in ("centre", "unit", "spread_unit", "shift_cap", "outlier_cap")
         )
         self.root = np.sqrt(1 - self.phi**2)
         self.previous = np.zeros(self.series)
@@ -153,6 +154,7 @@ class Fleet:
         """Clear the evidence of some series."""
         if first:
             self.state = np.zeros((self.series, self.width))
+            self.before = np.zeros((self.series, self.width))
             self.origin = np.zeros((self.series, self.width), dtype=np.int64)
             self.total_at = np.zeros((self.series, self.width))
             self.hits_at = np.zeros((self.series, self.width), dtype=np.int64)
@@ -174,13 +176,21 @@ class Fleet:
         u = (np.clip(e, -WINSOR, WINSOR) - self.centre) / self.unit
         high = (z >= CLIP) | (e > CLIP)
         side = high.astype(int) - (~high & ((z <= -CLIP) | (e < -CLIP)))
+        starting = (side != 0) & (self.outside == 0)
+        back = (side == 0) & (self.outside != 0) & (np.abs(z) < BACK)
+        if starting.any():
+            self.before[starting] = self.state[starting]
+        if back.any():
+            kept = np.where(self.role == 0, np.minimum(self.state, self.before), self.state)
+            self.state = np.where(back[:, None], kept, self.state)
         self.outside = side
         beyond = (z >= self.far).astype(int) - (z <= -self.far)
         began = (beyond != 0) & (beyond != self.beyond)
         self.beyond = beyond
         self.previous = np.where(side == 0, clipped, 0.0)
         v = np.where(side == 0, (e / self.spread_unit) ** 2, -1.0)
-        gain = np.where(self.role == 0, self.slope * u[:, None] - self.drop, 0.0)
+        cap = np.where(side != 0, self.outlier_cap, self.shift_cap)[:, None]
+        gain = np.where(self.role == 0, np.minimum(self.slope * u[:, None] - self.drop, cap), 0.0)
         one = self.role == 1
         gain = np.where(one & (v >= 0)[:, None], self.slope * v[:, None] - self.drop, gain)
         for role, sign in ((2, 1), (3, -1)):
@@ -228,5 +238,5 @@ class Fleet:
             )
             if isinstance(firing, Firing):
                 return firing
-            self.state[i, index] = min(self.state[i, index], 2.0)
+            self.state[i, index] = 0.0 if firing.gone else min(self.state[i, index], 2.0)
         return None

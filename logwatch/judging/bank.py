@@ -33,7 +33,7 @@ SHIFT_RUN = 8
 """Samples that a shift's evidence needs at least; the gate of `firing.py` demands the user's own number."""
 
 HIT_RATES = (0.03, 0.10)
-EASE = math.log(2.5)
+EASE = math.log(3)
 """Neighbouring sizes fire together: their false alarms are fewer than their sum by about this factor."""
 
 LEAST_ROOT = 0.2
@@ -47,10 +47,11 @@ class Bank:
     Attributes:
         kinds: `level_shift`, `spread`, `more_high`, `more_low`.
         slope, drop: An innovation u adds `slope * u - drop` (outliers: `slope` for a hit, `-drop` for none).
-        cap: Most that one sample may add.
+        cap: Most that one sample may add; a shift's sample `shift_cap`, its outliers `outlier_cap`.
         state: Evidence, 1 fires.
         origin: Number of the sample with which the evidence began, for each.
         smallest: Smallest shift watched for, in scales.
+        root: Deviation of innovations, in scales; `far` where a second mode begins.
     """
 
     shifts: int = 0
@@ -66,6 +67,10 @@ class Bank:
     unit: float = 1.0
     spread_unit: float = 1.0
     smallest: float = 0.0
+    root: float = 1.0
+    far: float = 0.0
+    shift_cap: float = 1.0
+    outlier_cap: float = 1.0
 
 
 def build(baseline: Baseline, run_length: float, least_effect: float, least_samples: int) -> Bank:
@@ -79,11 +84,13 @@ def build(baseline: Baseline, run_length: float, least_effect: float, least_samp
     """
     shape = _Shape.of(baseline)
     bank = Bank(centre=shape.centre, unit=shape.unit, spread_unit=shape.spread_unit)
+    bank.root, bank.far = math.sqrt(1 - baseline.phi**2), baseline.far
+    run = min(SHIFT_RUN, least_samples)
+    bank.shift_cap, bank.outlier_cap = 1 / (run - 0.5), 1 / (least_samples - 0.5)
     count = 2 * SIZES + 1 + 2 * len(HIT_RATES)
     budget = math.log(run_length * count)
     gain = math.sqrt((1 - baseline.phi) / (1 + baseline.phi)) / shape.unit
     smallest = max(least_effect * gain, _smallest(budget, shape))
-    run = min(SHIFT_RUN, least_samples)
     for theta in _grid(min(smallest, LARGEST)):
         for sign in (1.0, -1.0):
             goal = budget - EASE - math.log(2 / theta**2) - 1.166 * theta
@@ -91,7 +98,11 @@ def build(baseline: Baseline, run_length: float, least_effect: float, least_samp
             h = _with_error(goal, error)
             if h is None:
                 continue
-            found = _settle(h, run, [(sign * theta * u - theta**2 / 2, p) for u, p in shape.shift])
+            increments = [
+                (sign * theta * u - theta**2 / 2, p, run if 0 < i < BINS - 1 else least_samples)
+                for i, (u, p) in enumerate(shape.shift)
+            ]
+            found = _settle(h, increments)
             if found is None:
                 continue
             h = found * _memory(baseline, h, theta)
@@ -112,17 +123,21 @@ def needed_samples(run_length: float, least_effect: float, phi: float) -> int:
     return math.ceil(budget * max(13.0 / theta**2, SPREAD_NEEDS))
 
 
-def weigh_shift(bank: Bank, e: float, begun: list[int]) -> float:
-    """Add an innovation to the shifts' evidence; the largest. Indices whose evidence begins go to `begun`."""
-    state, slope, drop, cap = bank.state, bank.slope, bank.drop, bank.cap
+def weigh_shift(bank: Bank, e: float, outlier: int, begun: list[int]) -> float:
+    """Add an innovation to the shifts' evidence; the largest. Indices whose evidence begins go to `begun`.
+
+    Outliers count for less: fewer of them than a shift needs samples cannot tell.
+    """
+    state, slope, drop = bank.state, bank.slope, bank.drop
+    cap = bank.outlier_cap if outlier else bank.shift_cap
     u = ((WINSOR if e > WINSOR else max(e, -WINSOR)) - bank.centre) / bank.unit
     top = 0.0
     for index in range(bank.shifts):  # the hot path: comparisons instead of min and max
         gain = slope[index] * u - drop[index]
         old = state[index]
         if gain > 0.0:
-            if gain > cap[index]:  # noqa: PLR1730 - a call here costs a third of the loop
-                gain = cap[index]
+            if gain > cap:  # noqa: PLR1730 - a call here costs a third of the loop
+                gain = cap
             if old == 0.0:
                 begun.append(index)
         elif old == 0.0:
@@ -132,6 +147,12 @@ def weigh_shift(bank: Bank, e: float, begun: list[int]) -> float:
             top = new
         state[index] = new if new > 0.0 else 0.0  # noqa: FURB136 - as above
     return top
+
+
+def forget_outliers(bank: Bank, before: list[float]) -> None:
+    """Take back what a stretch of outliers added to the shifts' evidence."""
+    for index in range(bank.shifts):
+        bank.state[index] = min(bank.state[index], before[index])
 
 
 def weigh_rest(bank: Bank, e: float, sides: tuple[int, int], began: bool, begun: list[int]) -> float:
@@ -187,9 +208,11 @@ class _Shape:
         weights[-1] += 1 / total
         points = [(index * BIN - CLIP) * baseline.bin_scale + baseline.bin_shift for index in range(BINS)]
         clipped = [min(max(point, -WINSOR), WINSOR) for point in points]
-        centre = sum(w * u for w, u in zip(weights, clipped, strict=True))
-        unit = math.sqrt(sum(w * (u - centre) ** 2 for w, u in zip(weights, clipped, strict=True))) or 1.0
+        # Outliers are left out here: what they add is taken back when they go away.
         inner = sum(weights[1:-1]) or 1.0
+        pairs = list(zip(weights[1:-1], clipped[1:-1], strict=True))
+        centre = sum(w * u for w, u in pairs) / inner
+        unit = math.sqrt(sum(w * (u - centre) ** 2 for w, u in pairs) / inner) or 1.0
         second = sum(w * p * p for w, p in zip(weights[1:-1], points[1:-1], strict=True)) / inner or 1.0
         fourth = sum(w * p**4 for w, p in zip(weights[1:-1], points[1:-1], strict=True)) / inner
         kurtosis = max(fourth / second**2, 1.5)
@@ -235,12 +258,14 @@ def _with_error(goal: float, error: float) -> float | None:
     return None if rest < 0.05 else (1 - math.sqrt(rest)) / (2 * error)
 
 
-def _settle(h: float, run: int, increments: list[tuple[float, float]]) -> float | None:
-    """Threshold corrected by Cramer's root of the capped increments; the cap depends on it in turn."""
+def _settle(h: float, increments: list[tuple[float, float, int]]) -> float | None:
+    """Threshold corrected by Cramer's root of the capped increments; the caps depend on it in turn.
+
+    Increments are (evidence, probability, samples that such evidence needs at least).
+    """
     found = h
     for _ in range(3):
-        cap = found / (run - 0.5)
-        root = _cramer_root([(min(inc, cap), p) for inc, p in increments])
+        root = _cramer_root([(min(inc, found / (run - 0.5)), p) for inc, p, run in increments])
         if root < LEAST_ROOT:
             return None
         found = h / root
@@ -278,8 +303,8 @@ def _add_spread(bank: Bank, budget: float, shape: _Shape) -> None:
     h = _with_error(budget - SPREAD_EASE, shape.spread_loose)
     if h is None:
         return
-    increments = [(v / 4 - math.log(2) / 2 if v >= 0 else 0.0, p) for v, p in shape.spread]
-    found = _settle(h, SPREAD_RUN, increments)
+    increments = [(v / 4 - math.log(2) / 2 if v >= 0 else 0.0, p, SPREAD_RUN) for v, p in shape.spread]
+    found = _settle(h, increments)
     if found is not None:
         _add(bank, "spread", 2.0, 0.25 / found, math.log(2) / 2 / found, SPREAD_RUN, found)
 

@@ -9,10 +9,9 @@ one.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
-from logwatch.judging.bank import Bank, build, needed_samples, weigh_rest, weigh_shift
+from logwatch.judging.bank import Bank, build, forget_outliers, needed_samples, weigh_rest, weigh_shift
 from logwatch.judging.baseline import (
     CLIP,
     Baseline,
@@ -32,6 +31,9 @@ enough."""
 
 MOST = 20_480
 RESTARTS = 3
+BACK = 2.0
+"""A value this near to the level, in scales, after outliers: they went away, and so does their evidence."""
+
 SUSPECT = 0.5
 """Evidence at which learning pauses."""
 
@@ -45,6 +47,7 @@ class ChartMemory:
     Attributes:
         ring: Newest samples: value in the baseline's scales, line, time.
         total, hits: Sums since the bank was built: clipped values, stretches of outliers begun.
+        before_outliers: Evidence when the last stretch of outliers began.
         held_back: Which gate last kept evidence from being told.
         total_at, hits_at, moment_at: The same where each statistic's evidence began.
     """
@@ -68,6 +71,7 @@ class ChartMemory:
     ring: list[tuple[float, int, str | None]] = field(default_factory=list)
     firing: Firing | None = None
     held_back: str = ""
+    before_outliers: list[float] = field(default_factory=list)
 
 
 class Chart:
@@ -122,14 +126,10 @@ class Chart:
         if len(ring) > self.least_samples + RING_EXTRA:
             del ring[0]
         clipped = CLIP if z > CLIP else max(z, -CLIP)
-        if memory.outside:  # what came before predicts nothing
-            e = clipped
-        else:
-            e = (clipped - base.phi * memory.previous) / math.sqrt(1 - base.phi * base.phi)
-        side = outlier_side(z, e)
-        memory.previous = 0.0 if side else clipped
-        memory.outside = side
-        beyond = far_side(z, base.far)
+        blind = memory.outside != 0  # what came before predicts nothing
+        e = clipped if blind else (clipped - base.phi * memory.previous) / memory.bank.root
+        memory.previous = 0.0 if self._outliers(z, e) else clipped
+        beyond = far_side(z, memory.bank.far)
         began = bool(beyond) and beyond != memory.beyond
         memory.beyond = beyond
         if memory.firing is not None:
@@ -150,13 +150,24 @@ class Chart:
         self.memory.bank = build(baseline, self.run_length, least, self.least_samples)
         self._calm()
 
+    def _outliers(self, z: float, e: float) -> int:
+        """On which side this sample is an outlier; what a stretch of them told goes when they went away."""
+        memory = self.memory
+        side = outlier_side(z, e)
+        if side and not memory.outside:
+            memory.before_outliers = memory.bank.state.copy()
+        elif memory.outside and abs(z) < BACK:
+            forget_outliers(memory.bank, memory.before_outliers)
+        memory.outside = side
+        return side
+
     def _evidence(self, e: float, clipped: float, began: bool, line: int, time: str | None) -> float:
         """Weigh one innovation by all statistics; the largest evidence."""
         memory = self.memory
         bank = memory.bank
         memory.seen += 1
         begun: list[int] = []
-        top = weigh_shift(bank, e, begun)
+        top = weigh_shift(bank, e, memory.outside, begun)
         top = max(top, weigh_rest(bank, e, (memory.outside, memory.beyond), began, begun))
         for index in begun:
             bank.origin[index] = memory.seen
@@ -193,8 +204,8 @@ class Chart:
             if isinstance(firing, Firing):
                 memory.firing = firing
                 return firing.finding
-            memory.held_back = firing
-            bank.state[index] = min(bank.state[index], 2.0)
+            memory.held_back = firing.reason
+            bank.state[index] = 0.0 if firing.gone else min(bank.state[index], 2.0)
         return None
 
     def _follow(self, e: float, here: Moment) -> Finding | None:
@@ -235,6 +246,7 @@ class Chart:
         count = len(memory.bank.kinds)
         memory.bank.state = [0.0] * count
         memory.bank.origin = [0] * count
+        memory.before_outliers = [0.0] * count
         memory.seen, memory.total, memory.hits = 0, 0.0, 0
         memory.total_at, memory.hits_at = [0.0] * count, [0] * count
         memory.moment_at = [(0, None)] * count

@@ -24,6 +24,9 @@ SIZE_AFTER = 200
 """Samples after the alarm from which the size is told with its interval."""
 
 WORSE = 1.5
+TRIMMED = 2
+SURE = 1.64
+"""Standard errors by which the newest samples may fall short of half the shift."""
 
 
 @dataclass
@@ -53,6 +56,14 @@ class Firing:
     over: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Why a statistic's evidence is not told; `gone` where it is to be dropped."""
+
+    reason: str
+    gone: bool = False
+
+
 def opened(
     *,
     kind: str,
@@ -66,7 +77,7 @@ def opened(
     level: float,
     least: float,
     run: int,
-) -> Firing | str:
+) -> Firing | Held:
     """The firing of a statistic whose evidence passes the gates, or which gate holds it back."""
     if kind == "level_shift":
         return _shift(size, since, mean, onset, ring, base, level, least, run)
@@ -76,9 +87,9 @@ def opened(
         middle = fmean(inner)
         deviation = math.sqrt(fmean([(z - middle) ** 2 for z in inner]))
         if abs(middle) > 0.75:
-            return "the level moved: that explains the spread"
+            return Held("the level moved: that explains the spread")
         if deviation < 1.1 or sum(abs(z) > 1.0 for z in inner) < 6:
-            return "the newest samples are no wider than usual"
+            return Held("the newest samples are no wider than usual")
         detail = f"The spread is {deviation:.1f} times what it was; the level is judged apart."
         finding = Finding(
             Change.OPENED, kind, "high", onset, base.scale, base.scale * deviation, since, detail=detail
@@ -88,7 +99,7 @@ def opened(
     far = [z for z in newest if sign * z >= base.far] or [sign * base.far]
     mode = level + median(far) * base.scale
     if abs(mode - level) < least:
-        return "the second mode lies too near to matter"
+        return Held("the second mode lies too near to matter")
     share = hits / since
     detail = (
         f"About {share:.0%} of the samples lie near {mode:.4g}, the others where they were ({level:.4g})."
@@ -142,7 +153,7 @@ def _shift(
     level: float,
     least: float,
     run: int,
-) -> Firing | str:
+) -> Firing | Held:
     sign = 1.0 if size > 0 else -1.0
     newest = [z for z, _, _ in ring]
     recent = _clipped_mean(newest[-run:])
@@ -150,15 +161,21 @@ def _shift(
     if start:
         since, onset = len(newest) - start, Moment(*ring[start][1:])
     if since < run:
-        return f"only {since} samples, {run} are needed"
+        return Held(f"only {since} samples, {run} are needed")
     effect = recent if start or abs(mean) > 3.0 else mean
     if sign * effect * base.scale < least:
-        return f"the shift of {effect * base.scale / level:+.2%} is too small to matter"
+        return Held(f"the shift of {effect * base.scale / level:+.2%} is too small to matter")
     half = run // 2
-    error = math.sqrt((1 + base.phi) / (1 - base.phi) / half)
-    for part in (newest[-run:-half], newest[-half:]):
-        if sign * _clipped_mean(part) < 0.5 * abs(effect) - 1.64 * error:
-            return "it went away meanwhile"
+    long_run = math.sqrt((1 + base.phi) / (1 - base.phi))
+    seen = sign * fmean(sorted(newest[-run:])[TRIMMED:-TRIMMED])
+    goal = 0.5 * max(abs(effect), seen)  # unclipped: what came and went was larger
+    if seen < 0.5 * abs(effect) - SURE * long_run / math.sqrt(run):
+        return Held("it went away meanwhile", gone=True)
+    halves = (newest[-run:-half], newest[-half:])
+    if seen < 0.5 * abs(effect) or any(
+        sign * _clipped_mean(part) < goal - SURE * long_run / math.sqrt(half) for part in halves
+    ):
+        return Held("it may have gone away meanwhile")
     after = level + effect * base.scale
     finding = Finding(
         change=Change.OPENED,

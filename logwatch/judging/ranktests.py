@@ -87,7 +87,7 @@ def quantile_of_differences(a: Array, b: Array, share: float) -> float:
     """The `share` quantile of all b - a, without forming them: bisection on how many lie below."""
     a, b = np.sort(a), np.sort(b)
     low, high = float(b[0] - a[-1]), float(b[-1] - a[0])
-    goal = min(max(share, 0.0), 1.0) * len(a) * len(b)
+    goal = min(max(share, 0.0), 1.0) * len(a) * len(b) - 1e-9
     for _ in range(60):
         middle = (low + high) / 2
         if _pairs_at_most(a, b, middle, ordered=True) < goal:

@@ -1,0 +1,200 @@
+import pytest
+
+from logwatch.judging.causes import Case, likely_causes
+from logwatch.judging.facts import Facts, Sighting, begin, note
+from logwatch.model import Place, Record, RunStarted
+
+
+def facts(graphs=(0, 0), **fields):
+    on, off = graphs
+    return Facts(graph_on=Sighting(on, 10, 10 + on), graph_off=Sighting(off, 10, 10 + off), **fields)
+
+
+def test_facts_keep_what_a_log_says():
+    """Settings, variables by process, transports, graphs and retractions, each with its line."""
+
+    def record(line, kind, rank=None, **fields):
+        return Record(Place("x.log", -1, line), kind, fields, rank=rank)
+
+    found = begin(RunStarted(Place("x.log", -1, 1), "x", 0, None, {"tp_size": "2", "port": "1"}))
+    for each in (
+        record(5, "nccl_setting", variable="NCCL_P2P_DISABLE", value="1.", pid=713),
+        record(6, "nccl_setting", variable="NCCL_P2P_DISABLE", value="0", pid=714),
+        record(7, "nccl_transport", transport="NET/Socket/0", pid=713),
+        record(8, "nccl_transport", transport="Socket", pid=713),
+        record(9, "event", event="graph_capture", text="Capture draft extend CUDA graph begin. bs=[1]"),
+        record(10, "event", rank="TP0", event="retract", text="KV cache pool is full."),
+        record(11, "event", rank="TP1", event="retract", text="KV cache pool is full."),
+        record(12, "decode", graph=True, running_requests=8, token_usage=0.9),
+    ):
+        note(found, each)
+    assert found.settings == {"tp_size": "2"}
+    assert found.merged() == {"NCCL_P2P_DISABLE": "0|1"}
+    assert found.transports == {"NET/Socket": Sighting(1, 7, 7)}
+    assert list(found.networks) == ["Socket"]
+    assert found.captured == {"draft extend": Sighting(1, 9, 9)}
+    assert found.retracts == Sighting(1, 10, 10)
+    assert (found.largest_graph, found.usage) == (8, 0.9)
+
+
+HEALTHY = facts((50, 0), settings={"tp_size": "2", "disable_cuda_graph": "False"}, settings_line=3)
+ALIKE = {"draft_forward": 1.3, "target_verify": 1.32, "draft_extend": 1.29}
+
+
+@pytest.mark.parametrize(
+    ("case", "cause", "evidence"),
+    [
+        pytest.param(
+            Case("target_verify", "high", facts((0, 60)), HEALTHY),
+            "cuda_graph_off",
+            "before they said True (50",
+            id="decode lines lost their graph over a restart",
+        ),
+        pytest.param(
+            Case(
+                "target_verify",
+                "high",
+                facts((50, 0), graph_lost=[(9, "Cuda graph is disabled because of X")]),
+                facts((50, 0)),
+            ),
+            "cuda_graph_off",
+            'Line 9: "Cuda graph is disabled',
+            id="a message says so",
+        ),
+        pytest.param(
+            Case(
+                "draft_extend",
+                "high",
+                facts(
+                    (50, 0), captured={"target verify": Sighting(1, 5, 5), "draft decode": Sighting(1, 6, 6)}
+                ),
+                HEALTHY,
+                ratios={"draft_extend": 2.0, "target_verify": 1.0},
+            ),
+            "draft_graph_missing",
+            "draft extend",
+            id="the draft's extend was not captured",
+        ),
+        pytest.param(
+            Case(
+                "target_verify",
+                "high",
+                facts(
+                    variables={"pid 1": {"NCCL_ALGO": "Ring"}, "pid 2": {}}, variable_lines={"NCCL_ALGO": 7}
+                ),
+            ),
+            "nccl_environment",
+            "NCCL_ALGO reached 1 of 2 processes (line 7)",
+            id="a variable that did not reach every worker",
+        ),
+        pytest.param(
+            Case(
+                "target_verify",
+                "high",
+                facts(variables={"pid 1": {"NCCL_DEBUG": "INFO"}}),
+                facts(variables={"pid 9": {"NCCL_DEBUG": "INFO", "NCCL_PROTO": "LL"}}),
+            ),
+            "nccl_environment",
+            "NCCL_PROTO=LL is missing",
+            id="a variable that was there before",
+        ),
+        pytest.param(
+            Case(
+                "target_verify",
+                "high",
+                facts((50, 0), settings={"tp_size": "2", "attention_backend": "triton"}, settings_line=4),
+                facts((50, 0), settings={"tp_size": "2", "attention_backend": "fa3"}),
+            ),
+            "settings_changed",
+            "attention_backend from fa3 to triton",
+            id="another attention backend",
+        ),
+        pytest.param(
+            Case("target_verify", "high", facts(version="0.5.18"), facts(version="0.5.17")),
+            "version_changed",
+            "from 0.5.17 to 0.5.18",
+            id="another version",
+        ),
+        pytest.param(
+            Case("target_verify", "high", HEALTHY, batch=(1.0, 8.0)),
+            "load",
+            "batch size went from 1 to 8",
+            id="load",
+        ),
+        pytest.param(
+            Case("target_verify", "high", HEALTHY, HEALTHY, ratios=ALIKE),
+            "neighbour",
+            "grew alike",
+            id="a neighbour",
+        ),
+        pytest.param(
+            Case("tokens_per_cycle", "low", HEALTHY, tokens=(3.33, 1.9)),
+            "acceptance_dropped",
+            "from 3.33 to 1.90",
+            id="fewer tokens are accepted",
+        ),
+        pytest.param(
+            Case("tokens_per_cycle", "low", HEALTHY, tokens=(3.33, 1.0)),
+            "draft_misconfigured",
+            "no draft token is ever accepted",
+            id="none is",
+        ),
+        pytest.param(
+            Case("target_verify", "high", facts((50, 0), retracts=Sighting(3, 100, 120)), onset_line=90),
+            "kv_pressure",
+            "3 retractions",
+            id="requests are retracted",
+        ),
+        pytest.param(
+            Case("target_verify", "high", HEALTHY, rank_excess=1.4),
+            "one_rank_slow",
+            "1.40 times",
+            id="one rank",
+        ),
+        pytest.param(
+            Case("target_verify", "high", HEALTHY, early=True), "warm_up", "first reports", id="just started"
+        ),
+    ],
+)
+def test_each_cause_is_found_by_its_evidence(case, cause, evidence):
+    """The best cause is the one that the log gives evidence for, and the evidence is quoted."""
+    best = likely_causes(case)[0]
+    assert best.cause == cause
+    assert evidence in best.evidence
+    assert len(likely_causes(case)) <= 3
+
+
+def test_unknown_says_what_was_ruled_out():
+    """Where nothing speaks for a cause, what speaks against each is said."""
+    [found] = likely_causes(Case("target_verify", "high", HEALTHY, HEALTHY, ratios={"target_verify": 1.5}))
+    assert found.cause == "unknown"
+    assert "50 decode lines say `cuda graph: True`" in found.evidence
+    assert "2 server settings are equal" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("case", "cause"),
+    [
+        pytest.param(
+            Case("target_verify", "high", facts((50, 2)), HEALTHY),
+            "cuda_graph_off",
+            id="most lines have a graph",
+        ),
+        pytest.param(
+            Case("target_verify", "low", facts((0, 60)), HEALTHY), "cuda_graph_off", id="it got faster"
+        ),
+        pytest.param(
+            Case("target_verify", "high", facts((0, 60)), HEALTHY, ratios=ALIKE),
+            "neighbour",
+            id="graphs are off",
+        ),
+        pytest.param(
+            Case("draft_extend", "high", HEALTHY, ratios={"draft_extend": 2.0, "target_verify": 2.0}),
+            "draft_graph_missing",
+            id="verify grew as well",
+        ),
+    ],
+)
+def test_counter_evidence_drops_a_cause(case, cause):
+    """A cause that something speaks against is not named."""
+    assert cause not in [each.cause for each in likely_causes(case)]
