@@ -7,6 +7,9 @@ import pytest
 import scenes
 from playwright.sync_api import sync_playwright
 
+from logwatch.outlets.web.app import build_app
+from logwatch.outlets.web.server import Server, bind
+
 pytestmark = pytest.mark.needs("chromium")
 
 FLAGS = [
@@ -107,9 +110,6 @@ def test_what_was_opened_stays_open(visit):
 
 def test_the_page_says_when_it_is_no_longer_live(chromium, site):
     """When the server goes away the page says so instead of showing old figures as new ones."""
-    from logwatch.outlets.web.app import build_app
-    from logwatch.outlets.web.server import Server, bind
-
     server = Server(build_app(site), bind("127.0.0.1:0"))
     server.start()
     context = chromium.new_context()

@@ -4,6 +4,7 @@ import http.client
 import json
 import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import pytest
 import scenes
@@ -11,10 +12,12 @@ from outlet_items import BAND, incident
 
 from logwatch.model import Cause, Moment
 from logwatch.outlets.web import live
+from logwatch.outlets.web.app import build_app
 from logwatch.outlets.web.live import STATIC_FILES
 from logwatch.outlets.web.markup import Html, el, join, prose
 from logwatch.outlets.web.runbook import runbook_page
 from logwatch.outlets.web.sentence import rank_order, summarize
+from logwatch.outlets.web.server import Server, bind
 
 
 @pytest.mark.parametrize(
@@ -292,14 +295,9 @@ def test_pages_that_are_open_are_bounded(serve, monkeypatch):
 
 def test_an_open_page_does_not_hold_up_the_end(site):
     """`stop` ends event streams first; the browser sees the stream end."""
-    from conftest import Client
-
-    from logwatch.outlets.web.app import build_app
-    from logwatch.outlets.web.server import Server, bind
-
     server = Server(build_app(site), bind("127.0.0.1:0"))
     server.start()
-    connection, answer = watch(Client(int(server.address.rpartition(":")[2]), site))
+    connection, answer = watch(SimpleNamespace(port=int(server.address.rpartition(":")[2])))
     read_event(answer)
     server.stop()
     assert answer.read() == b""
