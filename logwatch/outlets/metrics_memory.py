@@ -207,7 +207,11 @@ class MetricsMemory:
         self.bands = bands
 
     def adopt(self) -> None:
-        """Make what was read back fit: counts of a version with other buckets start again."""
+        """Make what was read back fit: what another version counted otherwise, or not at all, starts anew."""
+        self.overflow = MetricsMemory().overflow | self.overflow
+        for stream in self.streams.values():
+            stream.lines = StreamMemory().lines | stream.lines
+            stream.truncations = StreamMemory().truncations | stream.truncations
         for phase in self.phases():
             if len(phase.buckets) != len(EDGES_S) + 1:
                 phase.buckets, phase.sum_s, phase.sightings = [0] * (len(EDGES_S) + 1), 0.0, {}
