@@ -119,7 +119,7 @@ def build(baseline: Baseline, run_length: float, least_effect: float, least_samp
 def needed_samples(run_length: float, least_effect: float, phi: float) -> int:
     """Samples to learn from until shifts of `least_effect` scales, and more spread, can be watched for."""
     budget = math.log(run_length * (2 * SIZES + 1 + 2 * len(HIT_RATES)))
-    theta = min(least_effect * math.sqrt((1 - phi) / (1 + phi)), LARGEST)
+    theta = min(max(least_effect * math.sqrt((1 - phi) / (1 + phi)), 1e-3), LARGEST)
     return math.ceil(budget * max(13.0 / theta**2, SPREAD_NEEDS))
 
 

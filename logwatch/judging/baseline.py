@@ -24,6 +24,9 @@ SEGMENTS = 16
 BLOCKS = (16, 64, 256)
 """Block lengths at which long memory is looked for."""
 
+TINY = 1e-12
+"""Floor of the scale of a series that is 0 throughout."""
+
 LEAST_SCALE = 1e-4
 """Floor of the scale, as a share of the level."""
 
@@ -217,7 +220,9 @@ def grid_step(values: list[float]) -> float:
 def robust_level(values: list[float], first_scale: float = 0.0) -> tuple[float, float]:
     """Mean and standard deviation clipped at 4 deviations, iterated from median and MAD."""
     middle = median(values)
-    scale = max(1.4826 * median([abs(value - middle) for value in values]), first_scale, abs(middle) * 1e-9)
+    scale = max(
+        1.4826 * median([abs(value - middle) for value in values]), first_scale, abs(middle) * 1e-9, TINY
+    )
     for _ in range(10):
         low, high = middle - CLIP * scale, middle + CLIP * scale
         clipped = [min(max(value, low), high) for value in values]
@@ -225,7 +230,7 @@ def robust_level(values: list[float], first_scale: float = 0.0) -> tuple[float, 
         new = math.sqrt(fmean([(value - middle) ** 2 for value in clipped]))
         if abs(new - scale) <= 1e-4 * scale:
             break
-        scale = max(new, first_scale / math.sqrt(12), abs(middle) * 1e-9)
+        scale = max(new, first_scale / math.sqrt(12), abs(middle) * 1e-9, TINY)
     return middle, scale
 
 
@@ -261,7 +266,8 @@ def robust_line(values: list[float], contexts: list[float], step: float = 0.0) -
 def inliers(values: list[float], step: float = 0.0) -> list[int]:
     """Indices of what lies within 4 deviations of the median: the MAD's, or a grid step if larger."""
     middle = median(values)
-    deviation = max(1.4826 * median([abs(v - middle) for v in values]), step, LEAST_SCALE * abs(middle))
+    spread = 1.4826 * median([abs(v - middle) for v in values])
+    deviation = max(spread, step, LEAST_SCALE * abs(middle), TINY)
     return [index for index, value in enumerate(values) if abs(value - middle) <= CLIP * deviation]
 
 
@@ -275,7 +281,7 @@ def _begin(memory: Learning) -> None:
             memory.per_token, memory.context = slope, fmean(contexts)
     flat = [v - memory.per_token * (c - memory.context) for v, c in zip(values, contexts, strict=True)]
     memory.level, scale = robust_level(flat, step)
-    memory.least_scale = max(step / math.sqrt(12), abs(memory.level) * LEAST_SCALE)
+    memory.least_scale = max(step / math.sqrt(12), abs(memory.level) * LEAST_SCALE, TINY)
     memory.scale = max(scale, memory.least_scale)
     unit = [min(max((v - memory.level) / memory.scale, -CLIP), CLIP) for v in flat]
     power = sum(r * r for r in unit)

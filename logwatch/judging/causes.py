@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 MOST = 3
 LEAST_SCORE = 0.25
+AGAINST_BEST = 0.5
 GREW = 1.10
 _GOOD_IF_HIGH = (TOKENS, "speculation", "cuda_graph")
 PARTS = ("draft_forward", "target_verify", "draft_extend")
@@ -109,7 +110,7 @@ def likely_causes(case: Case) -> tuple[Cause, ...]:
     ]
     found.sort(key=lambda cause: -cause.score)
     if found:
-        return tuple(found[:MOST])
+        return tuple(cause for cause in found[:MOST] if cause.score >= AGAINST_BEST * found[0].score)
     ruled_out = [f"{name}: {opinion.text}" for name, opinion in opinions.items() if opinion.text]
     told = "; ".join(ruled_out) if ruled_out else "the log says nothing of settings, graphs or NCCL"
     return (Cause("unknown", f"Ruled out: {told}.", 0.0),)

@@ -164,7 +164,7 @@ def _shift(
         return Held(f"only {since} samples, {run} are needed")
     effect = recent if start or abs(mean) > 3.0 else mean
     if sign * effect * base.scale < least:
-        return Held(f"the shift of {effect * base.scale / level:+.2%} is too small to matter")
+        return Held(f"the shift of {_share(effect * base.scale, level)} is too small to matter")
     half = run // 2
     long_run = math.sqrt((1 + base.phi) / (1 - base.phi))
     seen = sign * fmean(sorted(newest[-run:])[TRIMMED:-TRIMMED])
@@ -255,10 +255,8 @@ def _sized(firing: Firing, base: Baseline, samples: int) -> Finding:
     factor = math.sqrt((1 + base.phi) / (1 - base.phi) * max(base.memory))
     error = math.sqrt((factor * max(spread, 1e-9)) ** 2 / n + base.mean_error**2)
     firing.effect = firing.told = mean
-    low, high = ((mean + side * 1.96 * error) * base.scale / firing.level for side in (-1, 1))
-    parts = [
-        f"The shift is {mean * base.scale / firing.level:+.2%} (95 % interval {low:+.2%} to {high:+.2%})."
-    ]
+    told, low, high = (_share((mean + side * 1.96 * error) * base.scale, firing.level) for side in (0, -1, 1))
+    parts = [f"The shift is {told} (95 % interval {low} to {high})."]
     second = (firing.total - firing.first_half) / (n - n // 2)
     first = firing.first_half / (n // 2)
     rise = second - first
@@ -276,3 +274,8 @@ def _sized(firing: Firing, base: Baseline, samples: int) -> Finding:
 def _clipped_mean(values: Sequence[float]) -> float:
     middle = median(values)
     return fmean([min(max(value, middle - CLIP), middle + CLIP) for value in values])
+
+
+def _share(shift: float, level: float) -> str:
+    """A shift as a share of the level for people; as it is where the level is 0."""
+    return f"{shift / level:+.2%}" if level else f"{shift:+.4g}"

@@ -2,7 +2,7 @@ import json
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -164,3 +164,40 @@ def test_robust_figures_do_not_follow_outliers():
     assert slope == pytest.approx(2e-6, abs=4 * error)
     assert len(inliers([v - 2e-6 * c for v, c in zip(values, contexts, strict=True)])) == 54
     assert robust_level([1.0, 1.01, 0.99] * 40 + [50.0])[0] == pytest.approx(1.0, abs=0.01)
+
+
+SERIES = st.lists(
+    st.sampled_from([0.0, 1e-9, 0.019, 0.01901, 0.02, 0.5, 60.0, 1e6]) | st.floats(0, 1e3, allow_nan=False),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(pattern=SERIES, context=st.none() | st.lists(st.floats(0, 1e6), min_size=8, max_size=8))
+@settings(max_examples=25, deadline=None)
+@example(pattern=[0.0], context=None)
+@example(pattern=[0.019], context=[5.0] * 8)
+@example(pattern=[0.0, 1e6], context=None)
+def test_no_series_breaks_a_chart(pattern, context):
+    """Constant, empty, absurd or periodic: a chart says something or nothing, and can be written down."""
+    values = [pattern[n % len(pattern)] for n in range(1200)]
+    contexts = None if context is None else [context[n % 8] for n in range(1200)]
+    _, chart = findings(values, contexts=contexts)
+    written = TypeAdapter(ChartMemory).dump_json(chart.memory)
+    assert b"null" not in written.replace(b'"base":null', b"").replace(b'"firing":null', b"").replace(
+        b",null]", b""
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(0.0, 0.5, id="from nothing to something"),
+        pytest.param(0.5, 0.0, id="from something to nothing"),
+        pytest.param(1e-9, 1e6, id="by fifteen orders of magnitude"),
+    ],
+)
+def test_absurd_steps_are_told_like_others(before, after):
+    """A step from or to nothing is told, sized and ended without a division by nothing."""
+    told, _ = findings([before] * 1200 + [after] * 400 + [before] * 100)
+    assert [f.change for _, f in told] == [Change.OPENED, Change.EXPLAINED, Change.RESOLVED]
