@@ -10,6 +10,7 @@ import contextlib
 import os
 import socket
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -30,6 +31,7 @@ KEEP_ALIVE_S = 75
 STOP_S = 2
 START_S = 30.0
 TICK_S = 1.0
+SWITCH_S = 0.001
 FIRST_SYSTEMD_FD = 3
 
 
@@ -168,7 +170,12 @@ class Server:
         return self._loop.beat
 
     def start(self) -> None:
-        """Serve from now on; returns when requests are answered."""
+        """Serve from now on; returns when requests are answered.
+
+        The interpreter changes threads every millisecond from now on: with its usual five, a scrape beside a busy
+        pipeline waited out several turns (measured: nine in ten scrapes within 8 instead of 37 ms).
+        """
+        sys.setswitchinterval(SWITCH_S)
         self._thread.start()
         if not self._loop.running.wait(START_S):
             raise RuntimeError("the HTTP server did not start")
