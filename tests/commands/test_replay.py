@@ -339,8 +339,8 @@ def test_every_line_fits_the_terminal(width):
 def test_markdown_is_a_document():
     """Verdict in bold, a table a run, incidents as a list."""
     _, out, _ = replay(BAD, "--format", "markdown")
-    assert out.splitlines()[0].startswith("**Out of band: target\\_verify is high: 28.95 ms")
-    assert "| target\\_verify | 5 | 28.95 | 28.94 | 28.96 | 96.9% | 17.00..21.00 | high |" in out
+    assert out.splitlines()[0].startswith("**Out of band: target_verify is high: 28.95 ms")
+    assert "| target_verify | 5 | 28.95 | 28.94 | 28.96 | 96.9% | 17.00..21.00 | high |" in out
 
 
 def test_colour_is_for_terminals_only(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from logwatch.outlets.report.wording import (
@@ -19,6 +20,8 @@ from logwatch.outlets.report.wording import (
 
 if TYPE_CHECKING:
     from logwatch.outlets.report.summary import PhaseSummary, RunSummary, Summary
+
+_MARKUP = re.compile(r"[\\`*\[\]<>#|~!]|(?<!\w)_|_(?!\w)")
 
 
 def as_markdown(summary: Summary) -> str:
@@ -71,5 +74,5 @@ def _phase(phase: PhaseSummary) -> str:
 
 
 def plain(text: str) -> str:
-    """Text in which Markdown sees no markup."""
-    return "".join(f"\\{char}" if char in r"\`*_[]<>#|~!" else char for char in text)
+    """Text in which Markdown sees no markup; an underscore within a word is none."""
+    return _MARKUP.sub(r"\\\g<0>", text)
