@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from logwatch.intake.identity import (
     ENOUGH_BYTES,
@@ -21,7 +21,7 @@ from logwatch.intake.identity import (
     facts_of,
     mark_of,
 )
-from logwatch.intake.names import is_packed_name, siblings, unpacked_name
+from logwatch.intake.names import Listings, is_packed_name, unpacked_name
 from logwatch.intake.opened import PackedFile, PlainFile, open_log
 from logwatch.intake.parts import Changed, Finished, Moved, Part
 from logwatch.model import Notify
@@ -29,7 +29,10 @@ from logwatch.model import Notify
 if TYPE_CHECKING:
     from logwatch.intake.lineage import Lineage
 
+T = TypeVar("T")
+
 MOST_FINISHED = 64
+NOBODY = Identity(0, 0, 0)
 _DATE = 100_000
 COARSE_NS = 1_000_000_000
 """Packers keep a file's time, some of them in whole seconds."""
@@ -58,6 +61,7 @@ class Shop:
     lineages: dict[str, Lineage] = field(default_factory=dict)
     renamed: dict[Lineage, str] = field(default_factory=dict)
     mounts: frozenset[str] = frozenset()
+    listings: Listings = field(default_factory=Listings)
     open_parts: dict[int, Part] = field(default_factory=dict)
 
     def opened(self, part: Part) -> None:
@@ -79,11 +83,14 @@ class Beside:
     """The files beside a lineage's name.
 
     Attributes:
-        finished: Files read to their end or passed over, the newest last, at most `MOST_FINISHED`.
+        finished: Files read to their end or passed over, the newest last: those that still exist, and the last
+            `MOST_FINISHED` and some more of those that do not.
     """
 
     def __init__(self, shop: Shop, lineage: Lineage) -> None:
         self.finished: list[Finished] = []
+        self._by_identity: dict[Identity, Finished] = {}
+        self._most = 2 * MOST_FINISHED
         self._shop = shop
         self._lineage = lineage
 
@@ -92,10 +99,21 @@ class Beside:
     def finish(self, done: Finished) -> None:
         """Remember a file as done with."""
         self.finished.append(done)
+        self._by_identity[done.identity] = done
         self._shop.known[done.identity] = self._lineage
-        for old in self.finished[:-MOST_FINISHED]:
-            self._shop.known.pop(old.identity, None)
-        del self.finished[:-MOST_FINISHED]
+        if len(self.finished) >= self._most:
+            self._forget_old()
+
+    def _forget_old(self) -> None:
+        """Forget the oldest files that are no longer beside; as many as still are there must be remembered."""
+        there = {facts.identity for _, facts in self._candidates()}
+        old = [done for done in self.finished[:-MOST_FINISHED] if done.identity not in there]
+        for done in old:
+            self._by_identity.pop(done.identity, None)
+            self._shop.known.pop(done.identity, None)
+        gone = {id(done) for done in old}
+        self.finished = [done for done in self.finished if id(done) not in gone]
+        self._most = max(MOST_FINISHED, len(self.finished)) + MOST_FINISHED
 
     def pass_over(self, path: str, facts: Facts) -> None:
         """Never read a file: it is older than the following. Its end is marked, in case it is overwritten."""
@@ -112,34 +130,31 @@ class Beside:
 
     def take_back(self, facts: Facts) -> Finished | None:
         """A file that was passed over as an old copy, but is written to: it is alive."""
-        for done in self.finished:
-            if (
-                done.identity == facts.identity
-                and done.passed
-                and done.mark
-                and facts.size > done.mark.offset
-            ):
-                self.finished.remove(done)
-                return done
-        return None
+        done = self.done_with(facts.identity)
+        if done is None or not done.passed or done.mark is None or facts.size <= done.mark.offset:
+            return None
+        self.finished.remove(done)
+        del self._by_identity[facts.identity]
+        return done
 
-    def is_finished(self, identity: Identity) -> bool:
-        """Whether a file is done with."""
-        return any(done.identity == identity for done in self.finished)
+    def done_with(self, identity: Identity) -> Finished | None:
+        """What is remembered of a file that is done with."""
+        return self._by_identity.get(identity)
 
     def is_unknown(self, path: str, facts: Facts) -> bool:
         """Whether nobody has read, reads or passed over this file; one overwritten since counts as unknown."""
         owner = self._shop.known.get(facts.identity)
         if owner is None:
             return True
-        done = next((done for done in owner.beside.finished if done.identity == facts.identity), None)
+        done = owner.beside.done_with(facts.identity)
         reading = any(part.identity == facts.identity for part in owner.parts)
         if done is None or reading or done.modified_ns == facts.modified_ns:
             return False
         if done.mark is not None and _holds(path, done.mark):
             done.modified_ns = facts.modified_ns
             return False
-        owner.beside.finished.remove(done)
+        del owner.beside._by_identity[facts.identity]  # noqa: SLF001  # of the same class
+        done.identity = NOBODY  # its content may live on in a copy: the mark stays
         del self._shop.known[facts.identity]
         return True
 
@@ -228,21 +243,35 @@ class Beside:
         """Whether an unknown file beside is a copy of what is read elsewhere."""
         if is_packed_name(path) and self._is_known_path(unpacked_name(path)):
             return True  # it is being packed
-        return self._is_read(path, facts) or _asks(
-            path,
-            lambda file: any(
-                isinstance(part.file, PlainFile) and _repeats(file, facts.size, part.file)
-                for part in self._lineage.parts
-            ),
+        return self._is_read(path, facts) or bool(
+            _asks(
+                path,
+                lambda file: any(
+                    isinstance(part.file, PlainFile) and _repeats(file, facts.size, part.file)
+                    for part in self._lineage.parts
+                ),
+            )
         )
 
     def _is_read(self, path: str, facts: Facts) -> bool:
         """Whether an unknown file is a copy of one that was read to its end; it is noted as such."""
-        for done in self.finished:
-            if done.mark is not None and done.mark.offset and _holds(path, done.mark, to_its_end=True):
-                self.finish(Finished(path, facts.identity, done.mark, done.line, facts.modified_ns))
-                return True
-        return False
+        same = _asks(
+            path,
+            lambda file: next(
+                (
+                    done
+                    for done in reversed(self.finished)
+                    if (mark := done.mark)
+                    and mark.offset
+                    and mark.fits(file.read_at)
+                    and not file.read_at(mark.offset, 1)
+                ),
+                None,
+            ),
+        )
+        if same is not None:
+            self.finish(Finished(path, facts.identity, same.mark, same.line, facts.modified_ns))
+        return same is not None
 
     def _is_known_path(self, path: str) -> bool:
         try:
@@ -258,7 +287,7 @@ class Beside:
         )
         found: dict[Identity, tuple[str, Facts]] = {}
         for place in places:
-            for path in (place, *siblings(place)):
+            for path in (place, *self._shop.listings.siblings(place)):
                 try:
                     facts = facts_of(path)
                 except OSError:
@@ -277,25 +306,22 @@ def age(path: str, modified_ns: int) -> tuple[int, list[float]]:
     return modified_ns, [*(n if n >= _DATE else -n for n in numbers), math.inf]
 
 
-def _asks(path: str, question: Callable[[PlainFile | PackedFile], bool]) -> bool:
-    """The answer to a question about a file's content; False where it cannot be read."""
+def _asks(path: str, question: Callable[[PlainFile | PackedFile], T]) -> T | None:
+    """The answer to a question about a file's content; None where it cannot be read."""
     try:
         file = open_log(path)
     except OSError:
-        return False
+        return None
     try:
         return question(file)
     except OSError:
-        return False
+        return None
     finally:
         file.close()
 
 
-def _holds(path: str, mark: Mark, *, to_its_end: bool = False) -> bool:
-    return _asks(
-        path,
-        lambda file: mark.fits(file.read_at) and not (to_its_end and file.read_at(mark.offset, 1)),
-    )
+def _holds(path: str, mark: Mark) -> bool:
+    return bool(_asks(path, lambda file: mark.fits(file.read_at)))
 
 
 def _mark_at_end(file: PlainFile, size: int) -> Mark | None:

@@ -205,7 +205,7 @@ class Lineage:
 
     def _look_before(self, live: Part) -> None:
         """Look for truncations that the little that was read so far cannot show, by the copies that they left."""
-        if live.final or live.offset >= ENOUGH_BYTES or live.offset >= live.size:
+        if live.final or live.offset >= ENOUGH_BYTES:
             return
         if live.offset:
             # So few bytes may begin any file: only one that is older than this one's last bytes can be its copy.
@@ -225,7 +225,7 @@ class Lineage:
         self._truncated(live, before, "content")
 
     def _arrive(self, facts: Facts) -> None:
-        if self.beside.is_finished(facts.identity):
+        if self.beside.done_with(facts.identity) is not None:
             return
         if self.parts:
             self._succeed(self.parts[-1], facts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import time
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,8 @@ _WORD = r"(?:[0-9]+|T|Z|old|bak|backup|orig|prev|save)"
 _ADDED = re.compile(rf"(?:[._\-:+@~]*{_WORD})+[._\-:+@~]*")
 _SEPARATORS = "._-:+@~"
 _DATE_DIGITS = 6
+_TICK_NS = 20_000_000
+_MOST_LISTINGS = 256
 _WILD = re.compile(r"[*?\[]")
 
 
@@ -146,16 +149,38 @@ def is_packed_name(name: str) -> bool:
     return name.endswith(PACKED)
 
 
-def siblings(path: str) -> Iterator[str]:
-    """Existing files beside `path` whose names look like rotated copies of it."""
-    directory, base = os.path.split(path)
-    try:
-        with os.scandir(directory or ".") as entries:
-            names = [entry.name for entry in entries if is_rotated_name(entry.name, base)]
-    except OSError:
-        return
-    for name in sorted(names):
-        yield os.path.join(directory, name)
+class Listings:
+    """Names in directories, read again when a directory has changed.
+
+    A listing taken within a clock tick of the directory's last change may have missed one, so it is not kept.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[int, list[str]]] = {}
+
+    def names(self, directory: str) -> list[str]:
+        """Names in a directory; none where it cannot be read."""
+        directory = directory or "."
+        try:
+            changed_ns = os.stat(directory).st_mtime_ns
+            if (kept := self._kept.get(directory)) is not None and kept[0] == changed_ns:
+                return kept[1]
+            names = os.listdir(directory)
+        except OSError:
+            return []
+        if time.time_ns() - changed_ns > _TICK_NS:
+            if len(self._kept) >= _MOST_LISTINGS:
+                self._kept.clear()
+            self._kept[directory] = (changed_ns, names)
+        return names
+
+    def siblings(self, path: str) -> Iterator[str]:
+        """Existing files beside `path` whose names look like rotated copies of it."""
+        directory, base = os.path.split(path)
+        stem = os.path.splitext(base)[0]
+        for name in self.names(directory):
+            if name.startswith(stem) and is_rotated_name(name, base):
+                yield os.path.join(directory, name)
 
 
 def mount_points() -> frozenset[str]:

@@ -282,7 +282,8 @@ class Tail:
             if facts.identity not in self._shop.known:
                 self._discover(source, path, facts, first=first)
             return
-        base.check()
+        if not first and base.beside.is_unknown(path, facts):
+            base.check()  # a truncation or rotation that nobody saw yet explains most unknown copies
         if not base.beside.is_unknown(path, facts):
             if (alive := base.beside.take_back(facts)) is not None:
                 lineage = Lineage(self._shop, self._name(source, path), path)

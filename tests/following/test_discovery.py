@@ -339,3 +339,23 @@ def test_directory_as_a_source(tmp_path, follow):
     append(tmp_path / "b.log", serials(4, 5))
     follower.read()
     assert follower.lines == {"a.log": serials(1, 3), "b.log": serials(4, 5)}
+
+
+@pytest.mark.parametrize("start", ["end", "beginning"])
+def test_hundreds_of_rotated_copies(tmp_path, follow, start):
+    """However many rotated copies lie about, none is read twice, also after a restart."""
+    for number in range(1, 301):
+        append(tmp_path / f"a.log.{number}", serials(number, number))
+        os.utime(tmp_path / f"a.log.{number}", (1e9 - number, 1e9 - number))
+    append(tmp_path / "a.log", serials(1000, 1001))
+    follower = follow(tmp_path / "a.log*", start=start)
+    before = list(follower.lines.get("a.log", []))
+    assert len(before) == (302 if start == "beginning" else 0)
+    for _ in range(3):
+        follower.restart()
+        follower.clock.now += 11
+        follower.read()
+    (tmp_path / "a.log").rename(tmp_path / "a.log.0")
+    append(tmp_path / "a.log", serials(1002, 1003))
+    follower.read()
+    assert follower.lines == {"a.log": before + serials(1002, 1003)}
