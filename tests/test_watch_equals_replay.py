@@ -167,36 +167,105 @@ def test_every_record_of_any_bytes_is_the_same_in_bulk(data):
     assert found == expected
 
 
-REPORTS = st.lists(
-    st.sampled_from(
-        [
-            b"[2026-02-11 08:15:02 TP0] [EAGLE3 profile] 100 cycles\n",
-            b"[2026-02-11 08:15:03 TP1] EAGLE3_PROFILE 100 cycles, batch 1.0, graph 100.0%\n",
-            b"[EAGLE3 profile] 100 cycles\n",
-            b"  Draft forward:      0.53 ms/cyc  (  2.6%)\n",
-            b"  Target verify:     19.14 ms/cyc  ( 95.0%)\n",
-            b"  Target verify:     28.95 ms/cyc\n",
-            b"  Total cycle:       20.15 ms/cyc\n",
-            b"  Accept len:         0.92\n",
-            b"  Verify min/p99/max: 19.02 / 19.33 / 19.80 ms\n",
-            (
-                b"[2026-02-11 08:15:04 TP0] Decode batch, #running-req: 1, #token: 77, accept len: 1.93, "
-                b"cuda graph: True, gen throughput (token/s): 340.35, #queue-req: 0\n"
-            ),
-            b"[2026-02-11 08:15:05 TP0] Prefill batch, #new-seq: 1, #new-token: 64, #cached-token: 0\n",
-            (
-                b"[2026-02-11 08:15:02 TP0] [EAGLE3 profile] 100 cycles\n  Draft forward:      0.53 ms/cyc  (  2.6%)\n"
-                b"  Target verify:     19.14 ms/cyc  ( 95.0%)\n  Accept len:         0.92\n"
-            ),
-            b"[2026-02-11 08:15:02 TP1] [EAGLE3 profile] 100 cycles\n  Target verify:     28.9 ms/cyc  ( 95.0%)\n",
-        ]
-    ),
-    max_size=60,
-).map(b"".join)
+DECODE = (
+    b"Decode batch, #running-req: 1, #token: 77, token usage: 0.00, accept len: 1.93, accept rate: 0.46, "
+    b"cuda graph: True, gen throughput (token/s): 340.35, #queue-req: 0"
+)
+AT = b"[2026-02-11 08:15:02 TP0] "
 
 
-@given(REPORTS, CUTS)
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"  Target verify: 19.14 ms/\x1b[0mcyc\n", id="a colour inside an anchor"),
+        pytest.param(AT + b"loading " + AT + DECODE + b"\n", id="two writers on one line"),
+        pytest.param(AT + DECODE + AT + DECODE + b"\n", id="a record torn by another"),
+        pytest.param(AT + b"[EAGLE3 profile] 100 cycles" + AT + DECODE + b"\n", id="a header torn by a record"),
+        pytest.param(AT + b" 50%|###  | 1/2 [00:01<00:01, 1.0s/it]" + DECODE + b"\n", id="behind a bar"),
+        pytest.param(b"  3it [00:01, 3.7it/s] Target verify: 19.14 ms/cyc\n", id="a bar without percent"),
+        pytest.param(b"  x TP0] Target verify: 19.14 ms/cyc\n", id="a prefix without its beginning"),
+        pytest.param(b"  Target verify: 19.14 ms/cyc\r\n", id="CRLF"),
+        pytest.param(b"  Target verify: 19.14 ms/cyc\rnoise\n", id="a carriage return"),
+        pytest.param(b"  Target verify\xff: 19.14 ms/cyc\n" + AT + DECODE + b"\n", id="no UTF-8"),
+        pytest.param("  Cible vérifiée: 19.14 µs/cyc\n".encode(), id="letters of other languages"),
+        pytest.param("  Target\u2028verify: 19.14 ms/cyc\x85\x1c\n".encode(), id="line ends that are none"),
+        pytest.param(b'{"log":"  Target verify: 19.14 ms\\/cyc\\n","stream":"stdout"}\n', id="JSON's escapes"),
+        pytest.param(b'{"MESSAGE":"\\u0044ecode batch, #running-req: 1, #token: 7"}\n', id="JSON's letters"),
+        pytest.param(b"2026-02-11T08:15:02Z stdout P   Target verify: 19.\n"
+                     b"2026-02-11T08:15:02Z stdout F 14 ms/cyc\n", id="a container's parts"),
+        pytest.param(b"2026-02-11T08:15:02Z stdout F   Target verify: 19.14 ms/cyc\n", id="a container's line"),
+        pytest.param(b"(RayWorker pid=12) " + AT + DECODE + b" [repeated 3x across cluster]\n", id="Ray"),
+        pytest.param(b"  Target \0verify: 19.14 ms/cyc\n", id="a hole"),
+        pytest.param(b"[2026-02-11 08:15:02 TP0 x] " + DECODE + b"\n", id="a rank that is none"),
+        pytest.param(b"[2026-02-11 08:15:02,123 TP0] " + DECODE + b"\n", id="another clock"),
+        pytest.param(b"[2026-02-11 08:15:02 TP0]  \t" + DECODE + b"  \n", id="blanks at both ends"),
+        pytest.param(AT + DECODE.replace(b"0.46", b"nan") + b"\n", id="a value that is none"),
+        pytest.param(AT + DECODE.replace(b"77", b"9" * 30) + b"\n", id="a number too long"),
+        pytest.param(AT + b"Receive: obj=Req(text='" + DECODE + b"')\n", id="a user's text"),
+        pytest.param(b"\n" * 5 + AT + DECODE + b"\n\n" + AT + DECODE + b"\n", id="empty lines"),
+    ],
+)  # fmt: skip
+def test_tricky_lines_are_the_same_in_bulk(data):
+    """Each of them once was, or could be, what a column form gets wrong."""
+    data = b"first\n" + data + AT + DECODE + b"\n" + data
+    assert told(*replayed(data)) == told(watched(data))
+    expected, found = records_of(data)
+    assert found == expected
+
+
+PHASES = [
+    b"  Draft forward:      0.53 ms/cyc  (  2.6%)\n",
+    b"  Target verify:     19.14 ms/cyc  ( 95.0%)\n",
+    b"  Draft extend:       0.48 ms/cyc  (  2.4%)\n",
+    b"  Total cycle:       20.15 ms/cyc\n",
+    b"  Accept len:         0.92\n",
+]
+HEADERS = [
+    b"[2026-02-11 08:15:02 TP0] [EAGLE3 profile] 100 cycles\n",
+    b"[2026-02-11 08:15:03 TP1] EAGLE3_PROFILE 100 cycles, batch 1.0, graph 100.0%\n",
+    b"[EAGLE3 profile] 100 cycles\n",
+    b"",
+]
+WHOLE = HEADERS[0] + b"".join(PHASES)
+READY = AT + b"The server is fired up and ready to roll!\n"
+CRASH = AT + b"Received sigquit from a child process. It usually means the child failed.\n"
+LOOSE = [
+    *PHASES,
+    *HEADERS,
+    b"  Target verify:     28.95 ms/cyc\n",
+    b"  Verify min/p99/max: 19.02 / 19.33 / 19.80 ms\n",
+    AT + DECODE + b"\n",
+    AT + b"Prefill batch, #new-seq: 1, #new-token: 64, #cached-token: 0\n",
+    AT + b"server_args=ServerArgs(tp_size=2)\n",
+    READY,
+    CRASH,
+    AT + b'INFO:     127.0.0.1:43856 - "POST /generate HTTP/1.1" 200 OK\n',
+    b"  Sampling:           0.10 ms/cyc\n",
+]
+USUAL = st.builds(
+    lambda header, slow: header + b"".join([*PHASES[:1], PHASES[1].replace(b"19.14", slow), *PHASES[2:]]),
+    st.sampled_from(HEADERS[:3]),
+    st.sampled_from([b"19.14", b"19.14", b"19.15", b"28.95"]),
+)
+UNUSUAL = st.builds(
+    lambda header, lines: header + b"".join(lines),
+    st.sampled_from(HEADERS),
+    st.lists(st.sampled_from(PHASES), max_size=6),
+)
+REPORTS = st.lists(st.one_of(USUAL, USUAL, USUAL, UNUSUAL, st.sampled_from(LOOSE)), max_size=40).map(b"".join)
+
+
+@given(REPORTS, st.one_of(st.just([]), st.just([900]), CUTS))
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(
+    b"x\n" + HEADERS[0] + b"".join(PHASES[:3]) + (HEADERS[0] + PHASES[0] + PHASES[1] + PHASES[3]) * 2, []
+)
+@example(b"x\n" + WHOLE * 2 + HEADERS[1] + WHOLE + AT + DECODE + b"\n" + b"".join(PHASES), [])
+@example(
+    b"x\n" + (WHOLE + HEADERS[1] + WHOLE[len(HEADERS[0]) :]) * 2 + WHOLE + DECODE + b"\n" + LOOSE[-1], []
+)
+@example(b"x\n" + WHOLE * 2 + CRASH + WHOLE + READY + WHOLE, [])
+@example(b"x\n" + WHOLE * 3 + AT + DECODE + b"\n  Sampling:  0.10 ms/cyc\n" + WHOLE, [])
 def test_reports_in_one_piece_or_in_any_order_are_the_same(data, cuts):
     """Whole reports have a quick way; interleaved, cut, late and repeated lines do not, and both agree."""
     assert told(*replayed(data, cuts)) == told(watched(data))
