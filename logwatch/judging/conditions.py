@@ -21,6 +21,9 @@ MIXTURE = 0.2
 """A mean batch size this far from a whole number is a mixture of batches, equal to nothing else."""
 
 TOKENS = "tokens_per_cycle"
+UNTIMED = {TOKENS: "tokens a cycle", "speculation": "tok/s", "cuda_graph": "", "samples": ""}
+"""What an incident may be about besides phases, and its unit: no seconds."""
+
 WHOLE = ("total_cycle", "inferred_cycle")
 _PARTS_OF_WHOLE = ("target_verify",)
 _DRAFT = ("num_steps", "topk", "draft_tokens")

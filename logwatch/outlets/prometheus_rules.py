@@ -74,7 +74,7 @@ def spec_rules(settings: RuleSettings) -> Iterator[dict[str, Any]]:
     yield _alert(
         settings,
         NAMES["level_shift"],
-        f'max by ({PHASE}) (logwatch_incident_open{{kind=~"level_shift|spread|more_high|more_low"}}) == 1',
+        f'max by ({PHASE}) (logwatch_incident_open{{kind=~"level_shift|spread|second_mode"}}) == 1',
         "0s",
         "warning",
         "A phase has moved to another level.",

@@ -1,16 +1,18 @@
-"""Level 3: the summary as JSON, `logwatch.replay/1`. Keys are the contract's (5.1), times milliseconds."""
+"""Level 3: the summary as JSON, `logwatch.replay/1`. Keys are the contract's (5.1), times milliseconds.
+
+What is no time (tokens per cycle, throughput) has its level in `before` and `after`, and null in `_ms`.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
+from logwatch.judging.conditions import UNTIMED
+
 if TYPE_CHECKING:
     from logwatch.model import Incident, Moment
     from logwatch.outlets.report.summary import PhaseSummary, RunSummary, Summary
-
-TOKENS = "tokens_per_cycle"
-"""The one judged value that is not a time: its `before_ms` and `after_ms` are null."""
 
 
 def as_json(summary: Summary) -> str:
@@ -86,7 +88,7 @@ def _phase(phase: PhaseSummary) -> dict[str, object]:
 
 
 def _incident(incident: Incident) -> dict[str, object]:
-    timed = incident.phase != TOKENS
+    timed = incident.phase not in UNTIMED
     return {
         "phase": incident.phase,
         "kind": incident.kind,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from logwatch.judging.conditions import UNTIMED
 from logwatch.units import format_bytes, milliseconds
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def safe(text: str, longest: int = LONGEST) -> str:
 
 def value_text(phase: str, value: float) -> str:
     """A judged value with its unit."""
-    return f"{value:.2f}" if phase == "tokens_per_cycle" else milliseconds(value)
+    if phase in UNTIMED:
+        return f"{value:.2f} {UNTIMED[phase]}".rstrip()
+    return milliseconds(value)
 
 
 def band_text(band: Limits) -> str:
