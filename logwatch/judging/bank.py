@@ -51,6 +51,8 @@ class Bank:
         state: Evidence, 1 fires.
         origin: Number of the sample with which the evidence began, for each.
         smallest: Smallest shift watched for, in scales.
+        spread: Index of the spread's statistic, -1 where there is none.
+        modes: Whether any evidence of a second mode is above 0.
         root: Deviation of innovations, in scales; `far` where a second mode begins.
     """
 
@@ -71,6 +73,8 @@ class Bank:
     far: float = 0.0
     shift_cap: float = 1.0
     outlier_cap: float = 1.0
+    spread: int = -1
+    modes: bool = False
 
 
 def build(baseline: Baseline, run_length: float, least_effect: float, least_samples: int) -> Bank:
@@ -162,27 +166,36 @@ def weigh_rest(bank: Bank, e: float, sides: tuple[int, int], began: bool, begun:
     that the sample before was not there.
     """
     outlier, side = sides
-    top = 0.0
+    top = _weigh_spread(bank, e, begun) if bank.spread >= 0 and not outlier else 0.0
+    if not side and not bank.modes:
+        return top
     state = bank.state
-    for index in range(bank.shifts, len(state)):
-        old = state[index]
-        kind = bank.kinds[index]
-        if kind == "spread":
-            if outlier:
-                continue
-            gain = bank.slope[index] * (e / bank.spread_unit) ** 2 - bank.drop[index]
-        elif side == (1 if kind == "more_high" else -1):
+    bank.modes = False
+    for index in range(bank.shifts + (bank.spread >= 0), len(state)):
+        if side == (1 if bank.kinds[index] == "more_high" else -1):
             gain = bank.slope[index] if began else 0.0
-        elif old:
-            gain = -bank.drop[index]
         else:
-            continue
+            gain = -bank.drop[index]
+        old = state[index]
         new = max(old + min(gain, bank.cap[index]), 0.0)
         if old == 0.0 and new > 0.0:
             begun.append(index)
         state[index] = new
+        bank.modes = bank.modes or new > 0.0
         top = max(top, new)
     return top
+
+
+def _weigh_spread(bank: Bank, e: float, begun: list[int]) -> float:
+    index = bank.spread
+    old = bank.state[index]
+    new = old + min(bank.slope[index] * (e / bank.spread_unit) ** 2 - bank.drop[index], bank.cap[index])
+    if new <= 0.0:
+        new = 0.0
+    elif old == 0.0:
+        begun.append(index)
+    bank.state[index] = new
+    return new
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +319,7 @@ def _add_spread(bank: Bank, budget: float, shape: _Shape) -> None:
     increments = [(v / 4 - math.log(2) / 2 if v >= 0 else 0.0, p, SPREAD_RUN) for v, p in shape.spread]
     found = _settle(h, increments)
     if found is not None:
+        bank.spread = len(bank.kinds)
         _add(bank, "spread", 2.0, 0.25 / found, math.log(2) / 2 / found, SPREAD_RUN, found)
 
 

@@ -118,9 +118,12 @@ class Chart:
             if memory.learning.samples >= memory.build_at:
                 self._build()
             return None
-        if not base.knows(context):
-            return None
-        z = (value - base.expected(context)) / base.scale
+        if base.per_token:
+            if not base.knows(context):
+                return None
+            z = (value - base.expected(context)) / base.scale
+        else:
+            z = (value - base.level) / base.scale
         ring = memory.ring
         ring.append((z, line, time))
         if len(ring) > self.least_samples + RING_EXTRA:
@@ -246,6 +249,7 @@ class Chart:
         count = len(memory.bank.kinds)
         memory.bank.state = [0.0] * count
         memory.bank.origin = [0] * count
+        memory.bank.modes = False
         memory.before_outliers = [0.0] * count
         memory.seen, memory.total, memory.hits = 0, 0.0, 0
         memory.total_at, memory.hits_at = [0.0] * count, [0] * count
