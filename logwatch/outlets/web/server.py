@@ -89,14 +89,29 @@ class GuardedProtocol(H11Protocol):
     """Names, one of which a client's certificate must have; none: any."""
 
     _request_since: float | None = None
+    _idle_since: float = 0.0
     _stuck_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """A client connects: too many are turned away at once, and so are those whose name is not allowed."""
+        """A client connects: one whose name is not allowed is turned away at once.
+
+        Where there are too many, the one that has kept us waiting longest makes room: clients that never finish
+        their requests (slow loris) cannot keep out those that do.
+        """
         super().connection_made(transport)
-        self._request_since = time.monotonic()
-        if len(self.connections) > MAX_CONNECTIONS or not self._is_allowed(transport):
+        self._request_since = self._idle_since = time.monotonic()
+        if not self._is_allowed(transport):
             transport.abort()
+        elif len(self.connections) > MAX_CONNECTIONS:
+            waiting = (each for each in self.connections if isinstance(each, GuardedProtocol))
+            max(waiting, key=GuardedProtocol.patience_taken).transport.abort()
+
+    def patience_taken(self) -> tuple[bool, bool, float]:
+        """Sorts connections by who should go first: those amid a request, then idle ones, the oldest first."""
+        amid = self._request_since is not None
+        since = self._idle_since if self._request_since is None else self._request_since
+        unsent = self.transport.is_closing() or self.transport.get_write_buffer_size() > 0
+        return self._is_waiting() and not unsent, amid, -since
 
     def data_received(self, data: bytes) -> None:
         """The clock of a request runs from its first byte to its last header."""
@@ -105,6 +120,7 @@ class GuardedProtocol(H11Protocol):
         super().data_received(data)
         if not self._is_waiting():
             self._request_since = None
+            self._idle_since = time.monotonic()
 
     def check(self, now: float) -> None:
         """Cut the connection if its client is too slow in asking or in taking the answer."""
