@@ -97,7 +97,7 @@ class Rules:
 
     false_alarms_per_year: float = 1.0
     series: int = 64
-    least_effect: float = 0.0025
+    least_effect: float = 0.005
     least_samples: int = 20
     baseline_tokens_per_second: float | None = None
 

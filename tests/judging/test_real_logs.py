@@ -1,12 +1,14 @@
 """The must-show of judging, on real logs of SGLang on H200s and on the field's two."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from logwatch.cli import cli
+from logwatch.config import load_config
 
 LOGS = Path(__file__).parents[2] / "fixtures/logs"
 
@@ -127,3 +129,29 @@ def test_every_real_log_is_sane_with_the_defaults(number):
     assert {(i["phase"], i["kind"], i["direction"]) for i in found["incidents"]} <= {
         ("target_verify", "out_of_band", "low")
     }
+
+
+def reports(path, level_ms, count, seed):
+    rng = random.Random(seed)
+    path.write_text(
+        "".join(
+            f"[2026-02-11 {8 + n // 1200:02}:{n // 20 % 60:02}:{n * 3 % 60:02} TP0] EAGLE3_PROFILE 100 cycles, batch 1.0\n"
+            f"  Target verify:     {level_ms + rng.gauss(0, 0.05):.2f} ms/cyc  ( 95.0%)\n"
+            f"  Accept len:         0.92\n"
+            for n in range(count)
+        )
+    )
+    return str(path)
+
+
+def test_charts_begin_with_the_baseline_that_was_tuned(tmp_path):
+    """A baseline in the configuration needs no learning: one percent more is seen at once, inside the band."""
+    config = tmp_path / "logwatch.toml"
+    config.write_text(run("tune", reports(tmp_path / "good.log", 19.145, 1500, 1)).stdout)
+    assert len(load_config(config, {}).baseline) == 2
+    slower = reports(tmp_path / "slower.log", 19.145 * 1.01, 300, 2)
+    status, found = as_json("replay", "--config", str(config), slower)
+    [incident] = found["incidents"]
+    assert (status, incident["kind"], incident["onset"]["line"]) == (1, "level_shift", 1)
+    assert incident["noticed"]["line"] < 3 * 40
+    assert incident["ratio"] == pytest.approx(1.01, abs=0.001)
