@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from queue import Empty, Queue
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
+from typing import TypeVar
 
-from logwatch.config import AlertConfig, Config
+from logwatch.config import Config
 from logwatch.errors import LogwatchError
-from logwatch.intake.chunks import Chunk, Source
+from logwatch.intake.chunks import Chunk
 from logwatch.intake.tail import Tail
 from logwatch.intake.wake import Waker
 from logwatch.model import Item, Level, Notice, Sink
 from logwatch.outlets.deliver import Deliver
-from logwatch.outlets.deliver_alerts import Book, Links
-from logwatch.outlets.deliver_receivers import ReceiverSettings, receivers
+from logwatch.outlets.deliver_alerts import Book
 from logwatch.outlets.history import History
 from logwatch.outlets.log import Log
+from logwatch.outlets.memories import read_back, written
 from logwatch.outlets.metrics import Metrics
 from logwatch.outlets.metrics_memory import MetricsMemory
 from logwatch.outlets.state import State
@@ -36,9 +34,7 @@ from logwatch.outlets.web.site import Site
 from logwatch.outlets.web.webfile import WebFile
 from logwatch.pipeline import Pipeline, PipelineMemory, Settings
 from logwatch.units import format_bytes
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+from logwatch.wiring import links_of, receivers_of, sources_of
 
 T = TypeVar("T")
 
@@ -53,12 +49,6 @@ RECOVERY_S = 300.0
 """How long a start may take that has to mend a large state file."""
 HEALTHY_S = 60.0
 """Without a finished turn for so long the daemon is not healthy; the heartbeat makes one a second."""
-
-
-def default_state_directory(environment: Mapping[str, str]) -> Path:
-    """`$STATE_DIRECTORY`, which systemd sets, or `~/.local/state/logwatch`."""
-    given = environment.get("STATE_DIRECTORY", "").partition(":")[0]
-    return Path(given) if given else Path.home() / ".local" / "state" / "logwatch"
 
 
 class Daemon:
@@ -95,7 +85,7 @@ class Daemon:
         self._metrics = Metrics(
             self._settings.bands, config.speculation.baseline_tokens_per_second, committed=True
         )
-        self._receivers = receivers([_receiver(alert) for alert in config.alert])
+        self._receivers = receivers_of(config)
         self._further = tuple(sinks)
         self._state_directory = state_directory
         # Plain flags: a signal may interrupt `Event.set` in the middle, and its handler would wait for that for ever.
@@ -159,7 +149,7 @@ class Daemon:
         held = [(name, held) for name, held in self._systemd.stored() if name.startswith("log-")]
         self._kept_open = {name for name, _ in held}
         self._tail = Tail(
-            _sources(self._config),
+            sources_of(self._config),
             saved.positions,
             self._notice,
             waker=self._waker,
@@ -168,7 +158,7 @@ class Daemon:
         self._deliver = Deliver(
             self._receivers,
             self._state,
-            self._links(),
+            links_of(self._config, self.address),
             self._log.say,
             self._notice,
             memory=self._remembered(Book, "deliver"),
@@ -258,7 +248,7 @@ class Daemon:
         if stream not in self._pipelines:
             self._metrics.add_stream(stream, path)
             pipeline = Pipeline(self._settings, stream, path, self._notice)
-            memory = self._remembered(PipelineMemory, f"pipeline/{stream}")
+            memory = self._remembered(PipelineMemory, f"{PIPELINE}{stream}")
             if memory is not None:
                 pipeline.memory = memory
             self._pipelines[stream] = pipeline
@@ -275,7 +265,7 @@ class Daemon:
         try:
             config = self._load()
             settings = Settings.of_config(config)
-            told = receivers([_receiver(alert) for alert in config.alert])
+            told = receivers_of(config)
         except LogwatchError as error:
             problems = str(error)
             self._metrics.observe_reload(successful=False)
@@ -283,11 +273,11 @@ class Daemon:
         else:
             problems = ""
             self._config, self._settings = config, settings
-            self._tail.reconfigure(_sources(config))
+            self._tail.reconfigure(sources_of(config))
             for pipeline in self._pipelines.values():
                 pipeline.configure(settings)
             self._metrics.configure(settings.bands, config.speculation.baseline_tokens_per_second)
-            self._deliver.configure(told, self._links())
+            self._deliver.configure(told, links_of(self._config, self.address))
             self._metrics.observe_reload(successful=True)
             self._log.say(Level.INFO, "configuration loaded again")
         self._systemd.ready(self._status())
@@ -307,26 +297,19 @@ class Daemon:
 
     def _remembered(self, kind: type[T], name: str) -> T | None:
         """What an earlier life remembered under this name; None where that cannot be used any more."""
-        text = self._memories.pop(name, None)
-        if text is None:
-            return None
-        try:
-            return _adapter(kind).validate_json(text)
-        except ValueError as error:
-            what = f"what was remembered of {name} cannot be used and is begun anew: {error}"
-            self._notice(Notice("memory_unusable", what, Level.WARNING))
-            return None
+        return read_back(kind, name, self._memories.pop(name, None), self._notice)
 
     def _commit(self) -> None:
         """Write positions, memories, samples, counters, incidents and letters: all of it or nothing."""
-        memories = {
-            f"{PIPELINE}{stream}": _written(self._pipelines[stream].memory)
-            for stream in self._dirty
+        memories: dict[str, str | None] = {
+            f"{PIPELINE}{stream}": written(self._pipelines[stream].memory)
             if stream in self._pipelines
+            else None
+            for stream in self._dirty
         }
-        memories["metrics"] = _written(self._metrics.memory)
-        memories["board"] = _written(self._board.memory)
-        memories["deliver"] = _written(self._deliver.memory)
+        memories["metrics"] = written(self._metrics.memory)
+        memories["board"] = written(self._board.memory)
+        memories["deliver"] = written(self._deliver.memory)
         positions = self._tail.positions(self._pending)
         done = self._state.commit(positions, memories)
         self._metrics.observe_commit(failed=not done)
@@ -352,6 +335,7 @@ class Daemon:
         for stream in self._pipelines.keys() - lags.keys():
             self._take(self._pipelines.pop(stream).finish())
             self._reading.pop(stream, None)
+            self._dirty.add(stream)
         self._observe_delivery()
         self._keep_open()
         self._systemd.status(self._status())
@@ -392,44 +376,3 @@ class Daemon:
         lags = self._tail.lag()
         behind = format_bytes(sum(lag.bytes for lag in lags.values()))
         return f"{len(lags)} sources, lag {behind}. {summarize(self._board.view(), len(lags)).sentence}"
-
-    def _links(self) -> Links:
-        url = self._config.http.external_url or self.address
-        parts = urlsplit(url)
-        # Every host listens on its loopback: only its name tells it from the others of a fleet.
-        own = self._config.http.external_url is None and parts.hostname in {"127.0.0.1", "::1", "localhost"}
-        return Links(
-            instance=f"{socket.gethostname()}:{parts.port}" if own else parts.netloc,
-            status_url=url,
-            runbook_url=self._config.alerting.runbook_url,
-            dashboard_url=self._config.alerting.dashboard_url,
-        )
-
-
-_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
-"""How memories are written and read, by class; building one is slow."""
-
-
-def _adapter(kind: type[T]) -> TypeAdapter[T]:
-    if kind not in _ADAPTERS:
-        from pydantic import TypeAdapter  # noqa: PLC0415  # loads half of pydantic, which not every command needs
-
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
-
-
-def _written(memory: object) -> str:
-    return _adapter(type(memory)).dump_json(memory).decode()
-
-
-def _sources(config: Config) -> list[Source]:
-    return [
-        Source(
-            source.path or source.journal or "", source.name, source.start, journal=source.journal is not None
-        )
-        for source in config.source
-    ]
-
-
-def _receiver(alert: AlertConfig) -> ReceiverSettings:
-    return ReceiverSettings(**alert.model_dump())

@@ -29,6 +29,7 @@ LEVELS = {
     "outlets": 3,
     "config": 3,
     "pipeline": 4,
+    "wiring": 4,
     "daemon": 5,
     "commands": 6,
     "cli": 7,

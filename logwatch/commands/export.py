@@ -162,8 +162,8 @@ def history(target: Path, state: Path | None, since: str | None, until: str | No
     Example:
       logwatch export history --parquet samples --state /var/lib/logwatch
     """
-    from logwatch.daemon import default_state_directory
     from logwatch.outlets.history import export_parquet
+    from logwatch.wiring import default_state_directory
 
     written = export_parquet(
         state or default_state_directory(os.environ),

@@ -41,7 +41,8 @@ def command(
     Example:
       logwatch watch --start beginning '/var/log/sglang/*.log'
     """
-    from logwatch.daemon import Daemon, default_state_directory
+    from logwatch.daemon import Daemon
+    from logwatch.wiring import default_state_directory
 
     def load() -> Config:
         config = _with_options(load_config(config_path), source, listen, start, poll=poll)
