@@ -165,7 +165,7 @@ class Incidents:
                     held.incident, after=after, samples=row.samples, ratio=_ratio(after, held.reference)
                 )
                 if change is Change.WORSENED:
-                    held.incident = replace(now, change=change, noticed=sample.here, band=sample.limits)
+                    held.incident = replace(now, change=change, band=sample.limits)
                     yield held.incident
                 else:
                     del memory.held[key]
@@ -227,7 +227,6 @@ class Incidents:
             held.incident = replace(
                 held.incident,
                 change=finding.change,
-                noticed=Moment(cycle.place.line, cycle.time),
                 after=finding.after,
                 ratio=ratio,
                 samples=finding.samples,
