@@ -1,8 +1,8 @@
 """SIGKILL the real daemon at random instants while a log is written and rotated; compare history with a calm run.
 
-Run: `python -m benchmarks.crash --kills 200`. Each line of the log is a numbered sample (its number is in its value), so
-a line lost, counted twice or out of order shows in the history. The log is rotated in turn by rename, by rename and
-gzip, by copy-truncate and by a switched symlink. A stretch of it is out of band, so that incidents open and resolve.
+Run: `python -m benchmarks.crash --kills 200`. Each line of the log is a numbered sample (its number is in its
+value), so a line lost, counted twice or out of order shows in the history. The log is rotated in turn by rename, by
+rename and gzip, and by copy-truncate. A stretch of it is out of band, so that incidents open and resolve.
 `--mtail` puts the scenarios that apply to it before mtail too.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gzip
+import itertools
 import json
 import os
 import random
@@ -32,10 +33,10 @@ ROTATE_EVERY = 1_900
 SLOW = (0.40, 0.45)
 """The part of the log, as a share, that is out of band."""
 DEADLINE_S = 120.0
-HISTORY = "time, rank, run, line, phase, seconds, cycles, share, tokens_per_cycle, batch_size, in_band, warm_up, complete"
-
-
-def line(number: int, lines: int) -> str:
+HISTORY = (
+    "time, rank, run, line, phase, seconds, cycles, share, tokens_per_cycle, batch_size, in_band, "
+    "warm_up, complete"
+)def line(number: int, lines: int) -> str:
     """Line `number`: a report of one phase whose seconds carry the number."""
     base = 29.0 if SLOW[0] * lines <= number < SLOW[1] * lines else 19.0
     when = (BEGIN + timedelta(seconds=number)).strftime("%Y-%m-%d %H:%M:%S")
@@ -210,7 +211,7 @@ def run(directory: Path, lines: int, kills: int, seed: int, *, tell: bool = Fals
             if number % 2:
                 logger.write((target - logger.written) // 3)
                 begun = count(state)
-                wait_for(lambda: count(state) > begun or process.poll() is not None)
+                wait_for(lambda begun=begun: count(state) > begun)
             until = time.monotonic() + chance.uniform(0.0, 1.2)
             pause = (until - time.monotonic()) / 20
             while time.monotonic() < until:
@@ -237,7 +238,7 @@ def compare(calm: Outcome, killed: Outcome, lines: int) -> dict[str, object]:
         "kills": killed.kills,
         "samples lost": len(set(range(lines)) - set(numbers)),
         "samples counted twice": len(numbers) - len(set(numbers)),
-        "samples out of order": sum(a > b for a, b in zip(numbers, numbers[1:], strict=False)),
+        "samples out of order": sum(a > b for a, b in itertools.pairwise(numbers)),
         "history equals the calm run's": killed.history == calm.history,
         "incidents equal": killed.incidents == calm.incidents,
         "incidents": len(killed.incidents),

@@ -17,7 +17,6 @@ from logwatch.intake.identity import (
     Facts,
     Identity,
     Mark,
-    ReadAt,
     facts_of,
     mark_of,
 )
@@ -27,7 +26,7 @@ from logwatch.intake.parts import Changed, Finished, Moved, Part
 from logwatch.model import Notify
 
 if TYPE_CHECKING:
-    from logwatch.intake.lineage import Lineage
+    from logwatch.intake.succession import Succession
 
 T = TypeVar("T")
 
@@ -45,7 +44,7 @@ class Shop:
     Attributes:
         clock: Monotonic seconds.
         bulk_bytes: A backlog of this many bytes is given out as a `Range`; None: never.
-        known: Lineage that reads or has read a file, by identity.
+        known: Succession that reads or has read a file, by identity.
         lineages: All of them, by absolute path of the name that they follow.
         renamed: Lineages whose live file was found under another followed name in this turn.
         mounts: Absolute paths on which something is mounted.
@@ -57,9 +56,9 @@ class Shop:
     clock: Callable[[], float]
     bulk_bytes: int | None = None
     most_open: int = 64
-    known: dict[Identity, Lineage] = field(default_factory=dict)
-    lineages: dict[str, Lineage] = field(default_factory=dict)
-    renamed: dict[Lineage, str] = field(default_factory=dict)
+    known: dict[Identity, Succession] = field(default_factory=dict)
+    lineages: dict[str, Succession] = field(default_factory=dict)
+    renamed: dict[Succession, str] = field(default_factory=dict)
     mounts: frozenset[str] = frozenset()
     listings: Listings = field(default_factory=Listings)
     open_parts: dict[int, Part] = field(default_factory=dict)
@@ -87,7 +86,7 @@ class Beside:
             `MOST_FINISHED` and some more of those that do not.
     """
 
-    def __init__(self, shop: Shop, lineage: Lineage) -> None:
+    def __init__(self, shop: Shop, lineage: Succession) -> None:
         self.finished: list[Finished] = []
         self._by_identity: dict[Identity, Finished] = {}
         self._most = 2 * MOST_FINISHED

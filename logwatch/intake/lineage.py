@@ -1,67 +1,40 @@
-"""Level 3: the files of one stream, one after the other: the live one, its rotated and compressed copies.
-
-A stream is followed by its file's name. When the name means another file than before, the one before is drained first;
-what was rotated away in between is found beside it and read in between; when a file was truncated, what was not read
-yet is looked for in its copy. In doubt a file is read rather than passed over.
-"""
+"""Level 3: one stream read, file after file: chunks, ranges of a backlog, late lines, and where to go on."""
 
 from __future__ import annotations
 
-import errno
-import os
-import stat
 import time
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from logwatch.intake.beside import Beside, Shop, age
+from logwatch.intake.beside import Shop
 from logwatch.intake.chunks import Chunk, Range
-from logwatch.intake.header import last_header
-from logwatch.intake.identity import ENOUGH_BYTES, Facts, Identity, Mark, facts_of
+from logwatch.intake.identity import Identity, Mark
 from logwatch.intake.opened import PackedFile, PlainFile
-from logwatch.intake.parts import Changed, Finished, Moved, Part
-from logwatch.model import Level, Notice
+from logwatch.intake.parts import Changed, Finished, Part
+from logwatch.intake.succession import PIECE_BYTES, Succession
+from logwatch.model import Level
 
 LATE_S = 60.0
 """A rotated file stays open this long after its last byte: another process may still be writing to it."""
 MOST_LATE = 2
-IDLE_S = 600.0
-SETTLED_NS = 50_000_000
-PIECE_BYTES = 1 << 18
 RANGE_BYTES = 1 << 28
+SETTLED_NS = 50_000_000
 
 
-class Lineage:
-    """One stream's files.
-
-    Args:
-        stream: Its name.
-        path: The name that is followed.
+class Lineage(Succession):
+    """A succession of files that is read.
 
     Attributes:
-        parts: Files to read, in order; the last is the live one unless it is `final`.
         behind: Whether the last turn left bytes unread for want of budget.
-        changed: Whether the position moved since it was last asked for.
-        missing_since: When the followed name was first found to mean nothing; None while it means a file.
+        behind_since: When bytes were first found that are not read yet; None where there are none.
     """
 
     def __init__(self, shop: Shop, stream: str, path: str) -> None:
-        self.stream, self.path = stream, path
-        self.parts: list[Part] = []
-        self.beside = Beside(shop, self)
+        super().__init__(shop, stream, path)
         self.behind = False
-        self.changed = True
-        self.moved_host = False
-        self.missing_since: float | None = None
         self.behind_since: float | None = None
-        self._shop = shop
         self._late: list[tuple[Part, Finished, float]] = []
-        self._unreadable: set[str] = set()
-        self._header: tuple[int, bytes] | None = None
-        self._flush = False
-        self._grown = (-1, 0.0)
-        self._mounted = self._stopped_said = False
 
     descriptors: tuple[int, ...] = ()
 
@@ -90,238 +63,6 @@ class Lineage:
     def at_line_start(self) -> bool:
         """Whether what was given out last ended a line."""
         return not self.parts or self.parts[0].at_line_start
-
-    # -- beginning ----------------------------------------------------------------------------------------------
-
-    def begin_at_end(self, facts: Facts) -> None:
-        """Take the existing file from its end: from the start of its unfinished line, if it has one."""
-        part = self._live(facts)
-        try:
-            part.open()
-        except (OSError, Changed, Moved):
-            return
-        file = part.file
-        assert file is not None
-        if file.packed:
-            self._shop.close(part)
-            self.parts.remove(part)
-            self.beside.finish(Finished(part.path, facts.identity, modified_ns=facts.modified_ns))
-            return
-        end = facts.size
-        start = max(0, end - PIECE_BYTES)
-        newline = file.read_at(start, end - start).rfind(b"\n")
-        offset = start + newline + 1 if newline >= 0 else (0 if start == 0 else end)
-        self._header = last_header(file.read_at, offset)
-        part.jump(offset, 0)
-        self._shop.opened(part)
-
-    def go_on(self, done: Finished, facts: Facts) -> None:
-        """Take a file from where another lineage passed it over."""
-        assert done.mark is not None
-        part = self._live(facts)
-        part.offset, part.mark = done.mark.offset, done.mark
-
-    def put_before(self, path: str, facts: Facts) -> None:
-        """Read a rotated copy that exists at the first start before what is already to be read."""
-        part = self.beside.part(path, facts)
-        at = sum(other.final for other in self.parts)
-        self.parts.insert(at, part)
-
-    # -- what the name means now --------------------------------------------------------------------------------
-
-    def look(self) -> None:
-        """Compare the name with the files known and note rotations and truncations."""
-        try:
-            facts = facts_of(self.path)
-        except OSError as error:
-            if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
-                self._miss()
-            else:
-                self._cannot_read(self.path, error)
-            return
-        if not stat.S_ISREG(facts.mode):
-            return
-        if self.missing_since is not None and self.parts and self.parts[-1].identity == facts.identity:
-            self.parts[-1].path = os.path.realpath(self.path) if os.path.islink(self.path) else self.path
-        self.missing_since = None
-        live = self.parts[-1] if self.parts and not self.parts[-1].final else None
-        if live is None:
-            self._arrive(facts)
-        elif facts.identity == live.identity:
-            shrunk = not live.packed and facts.size < max(live.size, live.offset)
-            before = live.size
-            live.see(facts)
-            if shrunk:
-                self._truncated(live, before, "size")
-            if live.offset != self._grown[0]:
-                self._grown = (live.offset, self._shop.clock())
-            if self._mounted:
-                self._watch_mount(facts)
-        elif self._shop.known.get(facts.identity) in {None, self}:
-            self._rotated(live, facts)
-        else:
-            self._follow_renamed(live)
-
-    def _follow_renamed(self, live: Part) -> None:
-        """Names were exchanged among followed files: each goes on with its own."""
-        for lineage in list(self._shop.lineages.values()):
-            try:
-                facts = facts_of(lineage.path)
-            except OSError:
-                continue
-            if facts.identity == live.identity:
-                self._shop.renamed[self] = lineage.path
-                live.path = lineage.path
-                live.see(facts)
-                return
-
-    def _watch_mount(self, facts: Facts) -> None:
-        idle = self._shop.clock() - self._grown[1] > IDLE_S
-        if (facts.links == 0 or idle) and not self._stopped_said:
-            self._stopped_said = True
-            self._say(
-                "stopped_growing",
-                f"{self.path} stopped growing; it is mounted as a single file, and was probably rotated outside",
-                Level.WARNING,
-            )
-
-    def check(self) -> None:
-        """Look, and make sure that the live file still holds what was read of it."""
-        self.look()
-        if self.parts and not self.parts[-1].final:
-            self._verify(self.parts[-1])
-
-    def _verify(self, live: Part) -> None:
-        if live.packed or not self._open(live):
-            return
-        try:
-            live.read(1)
-        except Changed:
-            self._rewritten(live)
-        except OSError as error:
-            self._cannot_read(live.path, error)
-        else:
-            self._look_before(live)
-
-    def _look_before(self, live: Part) -> None:
-        """Look for truncations that the little that was read so far cannot show, by the copies that they left."""
-        if live.final or live.offset >= ENOUGH_BYTES:
-            return
-        if live.offset:
-            # So few bytes may begin any file: only one that is older than this one's last bytes can be its copy.
-            limit = age(live.path, live.modified_ns)
-            for path, facts in self.beside.copies_of(live):
-                if age(path, facts.modified_ns) < limit and not self.beside.holds_nothing_new(path, facts):
-                    self._rewritten(live)
-                    break
-            return
-        at = self.parts.index(live)
-        self.parts[at:at] = self.beside.between(live.since_ns, {live.identity}, until_ns=live.modified_ns)
-
-    def _rewritten(self, live: Part) -> None:
-        assert live.file is not None
-        before = live.size
-        live.see(live.file.facts())
-        self._truncated(live, before, "content")
-
-    def _arrive(self, facts: Facts) -> None:
-        if self.beside.done_with(facts.identity) is not None:
-            return
-        if self.parts:
-            self._succeed(self.parts[-1], facts)
-        self._live(facts)
-
-    def _succeed(self, old: Part, facts: Facts) -> int:
-        """Line up what came between a file that lost its name and the one that has it now; how many files."""
-        found = self.beside.find(old)
-        if found:
-            self._verify(old)  # it may have been truncated before it was renamed
-            old = self.parts[-1]
-        old.final = True
-        between = self.beside.between(old.modified_ns, {facts.identity, old.identity})
-        if not found:
-            if old.offset == 0 and between:
-                old.size = 0  # nothing was read of it, so its copy is among those in between
-            self._gone(old)
-        self.parts += between
-        return len(between)
-
-    def _live(self, facts: Facts) -> Part:
-        part = self.beside.part(self.path, facts)
-        part.final = False
-        if os.path.islink(self.path):
-            part.path = os.path.realpath(
-                self.path
-            )  # the link may point elsewhere by the time this is found again
-        self.parts.append(part)
-        self.changed = True
-        self._mounted = os.path.abspath(self.path) in self._shop.mounts
-        if self._mounted:
-            self._say(
-                "bind_mounted",
-                f"{self.path} is mounted as a single file and keeps the old file when it is rotated outside; "
-                "mount its directory instead",
-                Level.WARNING,
-            )
-        return part
-
-    def _miss(self) -> None:
-        if self.missing_since is None:
-            self.missing_since = self._shop.clock()
-            if self.parts and not self.parts[-1].final and self.beside.find(self.parts[-1]):
-                self.parts[-1].final = self.parts[-1].packed
-
-    def _rotated(self, old: Part, facts: Facts) -> None:
-        if old.file is None and not self.beside.find_by_identity(old) and self._is_moved(old, facts):
-            old.identity, old.path = facts.identity, self.path
-            old.see(facts)
-            self._shop.known[facts.identity] = self
-            return
-        count = self._succeed(old, facts)
-        self._live(facts)
-        self._say("rotated", f"{self.path} was rotated; {1 + count} file(s) to finish first")
-
-    def _is_moved(self, old: Part, facts: Facts) -> bool:
-        """Whether state and logs came here from another host or file system: then only the content tells."""
-        elsewhere = self.moved_host or facts.identity.device != old.identity.device
-        return elsewhere and old.mark is not None and self.beside.is_copy(self.path, old.mark)
-
-    def _gone(self, part: Part) -> None:
-        part.gone = True
-        lost = 0 if part.packed else max(0, part.size - part.offset)
-        if lost:
-            self._lost(lost, f"{part.path} is gone, and with it {lost} bytes that were not read")
-        part.size = part.offset
-
-    def _truncated(self, part: Part, size_before: int, how: str) -> None:
-        """The live file lost what we had read of it: finish in its copy, then read it from its start."""
-        self.changed = True
-        mark = part.mark_at(part.offset)
-        copy = next(self.beside.copies_of(part), None)
-        if copy is None and (kept := part.kept_after_truncation(part.size)) is not None:
-            self._say(f"truncated_by_{how}", f"{part.path} was cut back to byte {kept}", Level.WARNING)
-            part.cut_back(kept)
-            self._flush = True
-            return
-        rest = Part(
-            part.path, part.identity, part.offset, part.line, part.offset, part.modified_ns, mark=mark
-        )
-        rest.shown = part.shown
-        rest.final, rest.gone = True, copy is None
-        if copy is not None:
-            self.beside.continue_in(rest, *copy)
-        fresh = Part(part.path, part.identity, size=part.size, modified_ns=part.modified_ns)
-        fresh.since_ns, fresh.shown = part.since_ns, part.shown
-        between = self.beside.between(part.since_ns, {part.identity}, until_ns=part.modified_ns)
-        if (file := part.release()) is not None:  # the descriptor goes on: the file may have lost its name
-            fresh.adopt(file)
-            self._shop.opened(fresh)
-        at = self.parts.index(part)
-        self.parts[at : at + 1] = [*([rest] if part.offset else []), *between, fresh]
-        unread = max(0, size_before - part.offset)
-        if unread and copy is None and not (between and not part.offset):
-            self._lost(unread, f"{part.path} was truncated before {unread} bytes of it were read")
-        self._say(f"truncated_by_{how}", f"{part.path} was truncated; read anew from its start")
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -385,25 +126,9 @@ class Lineage:
         self._look_before(part)
         if self.parts[0] is not part:
             return budget
-        while True:
-            if budget <= 0:
-                self.behind = part.packed or part.size > part.offset
-                return budget
-            try:
-                data = part.read(min(PIECE_BYTES, budget))
-            except Changed:
-                if part.final:
-                    self._gone(part)
-                else:
-                    self._rewritten(part)
-                return budget
-            except OSError as error:
-                self._cannot_read(part.path, error)
-                return budget
+        while budget > 0:
+            data = self._next(part, min(PIECE_BYTES, budget))
             if not data:
-                self._damaged(part)
-                if time.time_ns() - part.modified_ns > SETTLED_NS:  # a later write has a later time, then
-                    part.quiet_ns = part.modified_ns
                 return budget
             self.changed = True
             if (piece := self._range(part)) is not None:
@@ -417,28 +142,27 @@ class Lineage:
             part.advance(data)
             budget -= len(data)
             yield Chunk(self.stream, part.shown, offset, data, line)
+        self.behind = part.packed or part.size > part.offset
+        return budget
 
-    def _open(self, part: Part, *, again: bool = True) -> bool:
+    def _next(self, part: Part, count: int) -> bytes:
+        """A part's next bytes; none where it is drained, cannot be read or was truncated."""
         try:
-            part.open()
+            data = part.read(count)
         except Changed:
             if part.final:
                 self._gone(part)
             else:
-                self._truncated(part, part.size, "content")
-            return False
-        except (Moved, FileNotFoundError):
-            if part.final and not self.beside.find(part):
-                self._gone(part)
-            elif part.final and again:
-                return self._open(part, again=False)
-            return False
+                self._rewritten(part)
+            return b""
         except OSError as error:
             self._cannot_read(part.path, error)
-            return False
-        self._shop.opened(part)
-        self._unreadable.discard(part.path)
-        return True
+            return b""
+        if not data:
+            self._damaged(part)
+            if time.time_ns() - part.modified_ns > SETTLED_NS:  # a later write has a later time, then
+                part.quiet_ns = part.modified_ns
+        return data
 
     def _range(self, part: Part) -> Range | None:
         """A large backlog's next whole lines, already counted as given out."""
@@ -449,9 +173,9 @@ class Lineage:
         assert isinstance(file, PlainFile)
         start, line = part.offset, part.line
         end = min(part.size, start + RANGE_BYTES)
-        last = file.read_at(end - PIECE_BYTES, PIECE_BYTES).rfind(b"\n")
-        end += last + 1 - PIECE_BYTES
-        if last < 0 or end <= start:
+        low = max(start, end - PIECE_BYTES)
+        end = low + file.read_at(low, end - low).rfind(b"\n") + 1
+        if end <= low:  # a line longer than a piece: not for the bulk path
             return None
         lines = 0
         for offset in range(start, end, PIECE_BYTES):
@@ -509,20 +233,9 @@ class Lineage:
         elif self.behind_since is None:
             self.behind_since = self._shop.clock()
 
-    def _say(self, kind: str, message: str, level: Level = Level.INFO, count: int = 0) -> None:
-        self._shop.notify(Notice(kind, message, level, self.stream, self.path, count))
-
-    def _lost(self, count: int, message: str) -> None:
-        self._say("lost", message, Level.ERROR, count)
-
     def _damaged(self, part: Part) -> None:
         if isinstance(part.file, PackedFile) and part.file.damage:
             self._say("damaged", f"{part.path}: {part.file.damage}", Level.ERROR)
-
-    def _cannot_read(self, path: str, error: OSError) -> None:
-        if path not in self._unreadable:
-            self._unreadable.add(path)
-            self._say("unreadable", f"{path} cannot be read ({error.strerror}); tried again", Level.WARNING)
 
     def close(self) -> None:
         """Give all descriptors back."""

@@ -29,7 +29,7 @@ class Opened(Protocol):
         """Give the descriptor back."""
 
 
-class PlainFile:
+class PlainFile(Opened):
     """A log as it is written.
 
     Attributes:
@@ -42,9 +42,11 @@ class PlainFile:
         self.descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def facts(self) -> Facts:
+        """As `Opened.facts`."""
         return facts_of(self.descriptor)
 
     def read_at(self, offset: int, count: int) -> bytes:
+        """As `Opened.read_at`."""
         data = os.pread(self.descriptor, count, offset)
         while 0 < len(data) < count:
             more = os.pread(self.descriptor, count - len(data), offset + len(data))
@@ -54,16 +56,18 @@ class PlainFile:
         return data
 
     def data_from(self, offset: int) -> int:
+        """As `Opened.data_from`."""
         try:
             return os.lseek(self.descriptor, offset, os.SEEK_DATA)
         except OSError:  # only a hole is left, or the file system does not know holes
             return offset
 
     def close(self) -> None:
+        """As `Opened.close`."""
         os.close(self.descriptor)
 
 
-class PackedFile:
+class PackedFile(Opened):
     """A compressed log: reads forward, and from the start again where an earlier offset is asked for."""
 
     packed = True
@@ -79,6 +83,7 @@ class PackedFile:
             raise OSError(str(error)) from None
 
     def facts(self) -> Facts:
+        """As `Opened.facts`."""
         return facts_of(self._path)
 
     @property
@@ -87,6 +92,7 @@ class PackedFile:
         return self._archive.damage if self._archive else None
 
     def read_at(self, offset: int, count: int) -> bytes:
+        """As `Opened.read_at`."""
         if offset < self._position - len(self._held):
             self.close()
             try:
@@ -105,9 +111,11 @@ class PackedFile:
         return self._archive.read(_SKIP_BYTES) if self._archive else b""
 
     def data_from(self, offset: int) -> int:
+        """As `Opened.data_from`."""
         return offset
 
     def close(self) -> None:
+        """As `Opened.close`."""
         if self._archive:
             self._archive.close()
             self._archive = None

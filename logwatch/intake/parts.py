@@ -92,12 +92,15 @@ class Part:
             return
         file = open_log(self.path)
         try:
-            if file.facts().identity != self.identity:
-                raise Moved
-            self.adopt(file)
-        except (OSError, Changed, Moved):
+            same = file.facts().identity == self.identity
+            if same:
+                self.adopt(file)
+        except (OSError, Changed):
             file.close()
             raise
+        if not same:
+            file.close()
+            raise Moved
 
     def adopt(self, file: PlainFile | PackedFile) -> None:
         """Go on in an open file.

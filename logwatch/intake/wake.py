@@ -14,6 +14,7 @@ import os
 import select
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from logwatch.model import Level, Notice, Notify
@@ -46,7 +47,6 @@ class Waker:
 
     Attributes:
         overflows: How often the kernel dropped events.
-        polling: Whether nothing but the heartbeat wakes (besides hands).
     """
 
     def __init__(self, notify: Notify, mode: str = "events") -> None:
@@ -58,6 +58,7 @@ class Waker:
         self._descriptors: tuple[int, ...] = ()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._watches: dict[str, _Directory] = {}
+        self._blind: set[str] = set()
         self._inotify: InotifyFD | None = None
         self.overflows = 0
         if mode == "events":
@@ -65,6 +66,7 @@ class Waker:
 
     @property
     def polling(self) -> bool:
+        """Whether only the heartbeat and hands wake."""
         return self._inotify is None
 
     def wake(self) -> None:
@@ -81,13 +83,12 @@ class Waker:
         for descriptor in self._descriptors:
             poller.register(descriptor, select.POLLIN)
         woken = bool(poller.poll(max(0.0, timeout) * 1000))
-        try:
+        with suppress(BlockingIOError):
             os.eventfd_read(self._bell)
-        except BlockingIOError:
-            pass
         return woken
 
     def changed(self) -> set[str] | None:
+        """As `Hints.changed`."""
         with self._lock:
             hints, anything = self._hints, self._anything or self.polling
             overflown, self._overflown = self._overflown, False
@@ -104,12 +105,13 @@ class Waker:
         return None if anything else hints
 
     def watch(self, directories: Iterable[str]) -> None:
+        """As `Hints.watch`."""
         if self._inotify is None:
             return
         wanted = set(directories)
         for path in self._watches.keys() - wanted:
             self._watches.pop(path).close()
-        for path in wanted - self._watches.keys():
+        for path in wanted - self._watches.keys() - self._blind:
             self._add(path)
         for path, watched in list(self._watches.items()):
             if watched.gone:  # deleted or renamed since: the name may mean another directory by now
@@ -118,6 +120,7 @@ class Waker:
                 self._add(path)
 
     def listen(self, descriptors: Iterable[int]) -> None:
+        """As `Hints.listen`."""
         self._descriptors = tuple(descriptors)
 
     def close(self) -> None:
@@ -151,7 +154,7 @@ class Waker:
                     path=path,
                 )
             )
-            self._watches[path] = _Directory.blind(self._inotify, path)
+            self._blind.add(path)
         except OSError as error:
             self._stop()
             self._fall_back(error)
@@ -193,8 +196,8 @@ class _Directory:
     def __init__(
         self, inotify: InotifyFD, path: str, hint: Callable[[str], None], overflow: Callable[[], None]
     ) -> None:
-        from watchdog.observers.inotify_c import CallbackId, Mask  # noqa: PLC0415
-        from watchdog.observers.inotify_c import InotifyConstants as Event
+        from watchdog.observers.inotify_c import CallbackId, Mask  # noqa: PLC0415  # only where there is inotify
+        from watchdog.observers.inotify_c import InotifyConstants as Event  # noqa: PLC0415  # as above
 
         self.path = path
         self.gone = False
@@ -217,20 +220,13 @@ class _Directory:
             self._descriptor = None
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-    @classmethod
-    def blind(cls, inotify: InotifyFD, path: str) -> _Directory:
-        """A directory that could not be watched, so that nobody tries again at once."""
-        made = cls.__new__(cls)
-        made.path, made.gone, made._inotify, made._descriptor = path, False, inotify, None
-        return made
-
     def on_event(self, event: InotifyEvent) -> None:
         if event.is_delete_self or event.is_move_self:
             self.gone = True
         name = os.fsdecode(event.name)
         self._hint(os.path.join(self.path, name) if name else self.path)
 
-    def on_watch_deleted(self, wd: WatchDescriptor) -> None:
+    def on_watch_deleted(self, wd: WatchDescriptor) -> None:  # noqa: ARG002  # watchdog's interface
         self._descriptor = None
         self.gone = True
         self._hint(self.path)
@@ -252,16 +248,20 @@ class HandWaker:
         self.directories: set[str] = set()
 
     def wake(self) -> None:
+        """Wake the sleeper."""
         self.woken = True
 
     def wait(self, timeout: float) -> bool:  # noqa: ARG002  # the hand owns the time
+        """Whether it was woken since the last call; sleeps never."""
         woken, self.woken = self.woken, False
         return woken
 
     def changed(self) -> set[str] | None:
+        """As `Hints.changed`."""
         return None
 
     def watch(self, directories: Iterable[str]) -> None:
+        """As `Hints.watch`."""
         self.directories = set(directories)
 
     def listen(self, descriptors: Iterable[int]) -> None:

@@ -32,15 +32,16 @@ CREATE TABLE outbox(
     id INTEGER PRIMARY KEY AUTOINCREMENT, receiver TEXT NOT NULL, key TEXT NOT NULL, body TEXT NOT NULL,
     next_try REAL NOT NULL, tries INTEGER NOT NULL);
 CREATE TABLE samples(
-    id INTEGER PRIMARY KEY, at_s REAL NOT NULL, read_s REAL NOT NULL, stream TEXT NOT NULL, rank TEXT, run INTEGER NOT NULL,
-    time TEXT, path TEXT NOT NULL, line INTEGER NOT NULL, phase TEXT NOT NULL, seconds REAL NOT NULL,
-    cycles INTEGER NOT NULL, share REAL, tokens_per_cycle REAL, batch_size REAL, context_tokens REAL, num_steps INTEGER,
-    topk INTEGER, draft_tokens INTEGER, graph INTEGER, version TEXT, warm_up INTEGER NOT NULL, complete INTEGER NOT NULL,
-    in_band INTEGER, low_s REAL, high_s REAL);
+    id INTEGER PRIMARY KEY, at_s REAL NOT NULL, read_s REAL NOT NULL, stream TEXT NOT NULL, rank TEXT,
+    run INTEGER NOT NULL, time TEXT, path TEXT NOT NULL, line INTEGER NOT NULL, phase TEXT NOT NULL,
+    seconds REAL NOT NULL, cycles INTEGER NOT NULL, share REAL, tokens_per_cycle REAL, batch_size REAL,
+    context_tokens REAL, num_steps INTEGER, topk INTEGER, draft_tokens INTEGER, graph INTEGER, version TEXT,
+    warm_up INTEGER NOT NULL, complete INTEGER NOT NULL, in_band INTEGER, low_s REAL, high_s REAL);
 CREATE INDEX samples_at ON samples(at_s);
 CREATE TABLE incidents(
-    id INTEGER PRIMARY KEY, key TEXT NOT NULL, at_s REAL NOT NULL, read_s REAL NOT NULL, stream TEXT NOT NULL, rank TEXT, phase TEXT NOT NULL,
-    kind TEXT NOT NULL, open INTEGER NOT NULL, onset_s REAL, resolved_s REAL, body TEXT NOT NULL);
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL, at_s REAL NOT NULL, read_s REAL NOT NULL, stream TEXT NOT NULL,
+    rank TEXT, phase TEXT NOT NULL, kind TEXT NOT NULL, open INTEGER NOT NULL, onset_s REAL, resolved_s REAL,
+    body TEXT NOT NULL);
 CREATE INDEX incidents_at ON incidents(at_s);
 CREATE INDEX incidents_key ON incidents(key);
 """

@@ -82,7 +82,7 @@ class Follower:
 
     def _take(self, chunk: Chunk | Range) -> None:
         if isinstance(chunk, Range):
-            with open(chunk.file, "rb") as file:
+            with Path(chunk.file).open("rb") as file:
                 file.seek(chunk.start)
                 data = file.read(chunk.end - chunk.start)
             assert data.endswith(b"\n")

@@ -9,15 +9,15 @@ import time
 import urllib.request
 
 import pytest
-from benchmarks import crash
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
-from tests.following.test_state_and_crash import running, wait_for
-from tests.following.watching import Watching
 
+from benchmarks import crash
 from logwatch.model import Cycle
 from logwatch.outlets.metrics import Metrics
+from tests.following.test_state_and_crash import running, wait_for
+from tests.following.watching import Watching
 
 VERIFY = "  Target verify:     {} ms/cyc  ( 95.0%)\n"
 LABELS = {"stream": "a.log", "rank": "", "phase": "target_verify"}
@@ -131,7 +131,11 @@ def test_61_ten_thousand_hostile_labels(tmp_path, metrics):
     assert len(samples(metrics)) < 20_000
     phases = {dict(labels).get("phase") for _, labels in samples(metrics)}
     assert len(phases) < 200
-    overflow = [count for (name, _), count in samples(metrics).items() if "overflow" in name and name.endswith("_total")]
+    overflow = [
+        count
+        for (name, _), count in samples(metrics).items()
+        if "overflow" in name and name.endswith("_total")
+    ]
     assert sum(overflow) > 9000
 
 
@@ -191,7 +195,9 @@ def test_64_exposition_is_clean(tmp_path, metrics):
     watched(path, metrics)
     registry = CollectorRegistry()
     registry.register(metrics)
-    checked = subprocess.run(["promtool", "check", "metrics"], input=generate_latest(registry), capture_output=True, check=False)
+    checked = subprocess.run(
+        ["promtool", "check", "metrics"], input=generate_latest(registry), capture_output=True, check=False
+    )
     assert (checked.returncode, checked.stderr, checked.stdout) == (0, b"", b"")
     families = list(parse_openmetrics(generate_openmetrics(registry).decode()))
     assert families

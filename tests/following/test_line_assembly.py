@@ -6,9 +6,9 @@ import os
 import resource
 
 import pytest
-from tests.following.watching import Watching
 
 from logwatch.model import Record
+from tests.following.watching import Watching
 
 VERIFY = "  Target verify:     {:.2f} ms/cyc  ( 95.0%)\n"
 
@@ -142,7 +142,7 @@ def test_42_utf8_byte_order_mark(path):
     """A byte order mark before the first line is no part of it."""
     write(path, b"\xef\xbb\xbf" + report(19.14).encode())
     watching = everything(path)
-    assert [each.kind for each in watching.of(Record)][0] == "report"
+    assert next(each.kind for each in watching.of(Record)) == "report"
     assert watching.phases_ms == [19.14]
 
 

@@ -95,7 +95,7 @@ def rename(path, logger, number):
 
 
 def rename_and_create(path, logger, number):
-    """logrotate `create`: the new file is there before the logger knows."""
+    """Logrotate `create`: the new file is there before the logger knows."""
     shift(path, 60)
     path.rename(f"{path}.1")
     path.touch()
@@ -103,7 +103,7 @@ def rename_and_create(path, logger, number):
 
 
 def rename_and_pack(path, logger, number):
-    """logrotate `compress`."""
+    """Logrotate `compress`."""
     rename(path, logger, number)
     pack(path.with_name(f"{path.name}.1"))
 
@@ -115,7 +115,7 @@ def rename_by_date(path, logger, number):
 
 
 def copy_and_truncate(path, logger, number):
-    """logrotate `copytruncate`."""
+    """Logrotate `copytruncate`."""
     shift(path, 60)
     copytruncate(path, path.with_name(f"{path.name}.1"))
 
@@ -130,7 +130,14 @@ def copy_over_and_truncate(path, logger, number):
 
 
 LOGGERS = [HeldAppend, HeldWithoutAppend, Blocks, OpensEachTime, Watched]
-ROTATORS = [rename, rename_and_create, rename_and_pack, rename_by_date, copy_and_truncate, copy_over_and_truncate]
+ROTATORS = [
+    rename,
+    rename_and_create,
+    rename_and_pack,
+    rename_by_date,
+    copy_and_truncate,
+    copy_over_and_truncate,
+]
 
 
 @pytest.mark.parametrize("looks", ["often", "seldom"])

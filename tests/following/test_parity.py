@@ -13,21 +13,27 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import crash
 from prometheus_client import generate_latest
 from prometheus_client.registry import CollectorRegistry
-from tests.following.harness import Follower, append, serials
-from tests.following.watching import Watching
 
+from benchmarks import crash
 from logwatch.intake.archive import open_archive, zstd
 from logwatch.intake.tail import Source
 from logwatch.model import Cycle, Incident, Judgement, Malformed, Read, Record
 from logwatch.outlets.metrics import Metrics
+from tests.following.harness import Follower, append, serials
+from tests.following.watching import Watching
 
 LINES = [crash.line(number, 2000) for number in range(2000)]
 TEXT = "".join(LINES).encode()
 KINDS = (Record, Malformed, Cycle, Judgement, Incident)
-PACKERS = {"plain": bytes, "gz": gzip.compress, "zst": zstd.compress, "xz": lzma.compress, "bz2": bz2.compress}
+PACKERS = {
+    "plain": bytes,
+    "gz": gzip.compress,
+    "zst": zstd.compress,
+    "xz": lzma.compress,
+    "bz2": bz2.compress,
+}
 
 
 def _essence(items):
@@ -35,9 +41,13 @@ def _essence(items):
     found = []
     for item in items:
         if isinstance(item, Cycle):
-            found.append((item.time, item.rank, tuple(item.phases_s.items()), item.tokens_per_cycle, item.complete))
+            found.append(
+                (item.time, item.rank, tuple(item.phases_s.items()), item.tokens_per_cycle, item.complete)
+            )
         elif isinstance(item, Incident):
-            found.append((item.change, item.kind, item.phase, item.onset.time, item.before, item.after, item.samples))
+            found.append(
+                (item.change, item.kind, item.phase, item.onset.time, item.before, item.after, item.samples)
+            )
         elif isinstance(item, Record | Malformed):
             found.append((item.kind, item.time, item.rank, tuple(getattr(item, "fields", {}).items())))
         elif not isinstance(item, Read):
@@ -51,7 +61,9 @@ def _histogram(items):
         metrics.take(item)
     registry = CollectorRegistry()
     registry.register(metrics)
-    return sorted(line for line in generate_latest(registry).decode().splitlines() if "phase_duration_seconds_" in line)
+    return sorted(
+        line for line in generate_latest(registry).decode().splitlines() if "phase_duration_seconds_" in line
+    )
 
 
 def live(directory, how):
@@ -86,7 +98,7 @@ def replayed(path_or_paths):
     """Read through the archive, in one stream."""
     paths = [path_or_paths] if isinstance(path_or_paths, Path) else path_or_paths
     watching = Watching()
-    from logwatch.pipeline import Pipeline  # noqa: PLC0415
+    from logwatch.pipeline import Pipeline
 
     pipeline = Pipeline(watching.settings, "server.log", "server.log")
     items = []
@@ -148,7 +160,12 @@ def two_members(data):
 
 @pytest.mark.parametrize(
     ("harm", "lines", "damaged", "status"),
-    [(cut, 300, True, 2), (bad_sum, 2000, True, 2), (trailing_rubbish, 2000, True, 2), (two_members, 2000, False, 0)],
+    [
+        (cut, 300, True, 2),
+        (bad_sum, 2000, True, 2),
+        (trailing_rubbish, 2000, True, 2),
+        (two_members, 2000, False, 0),
+    ],
     ids=["cut", "wrong check sum", "trailing rubbish", "two members"],
 )
 def test_66_damaged_archive(tmp_path, harm, lines, damaged, status):
@@ -162,7 +179,9 @@ def test_66_damaged_archive(tmp_path, harm, lines, damaged, status):
     assert follower.all == calm.decode().splitlines()[: len(follower.all)]
     follower.close()
     run = subprocess.run(
-        [sys.executable, "-m", "logwatch", "replay", "--format", "json", str(path)], capture_output=True, check=False
+        [sys.executable, "-m", "logwatch", "replay", "--format", "json", str(path)],
+        capture_output=True,
+        check=False,
     )
     assert run.returncode == status
     report = json.load(io.BytesIO(run.stdout))
@@ -182,7 +201,7 @@ def test_66_damaged_copy_while_following(tmp_path, follow):
     path.unlink()
     packed = tmp_path / "a.log.1.gz"
     packed.write_bytes(gzip.compress(data)[:-500])
-    import os  # noqa: PLC0415
+    import os
 
     os.utime(packed, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     append(path, serials(4001, 4010))

@@ -15,16 +15,16 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from benchmarks import crash
-from tests.following.harness import append, copytruncate, serials
-from tests.following.watching import Watching
 
+from benchmarks import crash
 from logwatch.config import Config
 from logwatch.daemon import Daemon
 from logwatch.model import Change, Conditions, Cycle, Incident, Moment, Place
 from logwatch.outlets.log import Log
 from logwatch.outlets.state import PRUNE_ROWS, State
 from logwatch.outlets.state_file import FILE, VERSION
+from tests.following.harness import append, copytruncate, serials
+from tests.following.watching import Watching
 
 ROOT = Path(__file__).parents[2]
 
@@ -269,9 +269,8 @@ class running:  # noqa: N801  # reads as what it is: with running(...)
             "http": {"listen": "127.0.0.1:0"},
             **config,
         }
-        self.daemon = Daemon(
-            Config.model_validate(given), state_directory=Path(state), log=Log(open(os.devnull, "w"))
-        )  # noqa: SIM115
+        self.output = Path(os.devnull).open("w")  # noqa: SIM115  # open as long as the daemon lives
+        self.daemon = Daemon(Config.model_validate(given), state_directory=Path(state), log=Log(self.output))
         self.ready = threading.Event()
         self.daemon.on_ready = self.ready.set
         self.thread = threading.Thread(target=self.daemon.run)
@@ -285,7 +284,7 @@ class running:  # noqa: N801  # reads as what it is: with running(...)
         self.daemon.stop()
         self.thread.join(30)
         assert not self.thread.is_alive()
-        self.daemon._log._stream.close()
+        self.output.close()
 
 
 def wait_for(condition, patience_s=20.0):
@@ -480,7 +479,7 @@ def test_lost_bytes_are_counted(tmp_path, follow):
     follower = follow(path)
     follower.turn()
     append(path, serials(11, 20))
-    follower.tail._feeds["a.log"].look()
+    follower.tail._followed.feeds["a.log"].look()
     os.truncate(path, 0)
     append(path, serials(21, 22))
     follower.read()

@@ -14,12 +14,11 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
-from logwatch.intake.tail import Source
 
+from logwatch.intake.tail import Source
 from tests.following.harness import Follower, copytruncate, pack, serials, shift
 
 

@@ -1,0 +1,213 @@
+"""Level 3: what a chunk holds, as columns, and how it becomes records again (used by `bulk.py`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from logwatch.grammar.outcomes import Failed, Parsed
+from logwatch.model import Malformed, Place, Record
+from logwatch.reading.reports import ACCEPT
+from logwatch.reading.whole import Piece
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from logwatch.grammar.rust import Table
+    from logwatch.model import Value
+
+    PassedOver: TypeAlias = Callable[[str], bool]
+    Again: TypeAlias = Callable[[], Iterator[Record | Malformed]]
+    Ints: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+PASSABLE = frozenset({"prefill"})
+"""Kinds of records that a caller may leave out where they would change nothing."""
+
+_HEADER, _LINE = 2, 1
+_CODES = {"report": _HEADER, "phase": _LINE, "accept": _LINE}
+
+
+@dataclass(slots=True)
+class Places:
+    """Where the wanted lines are, and which of them are sure."""
+
+    path: str
+    offsets: list[int]
+    numbers: list[int]
+    sure: list[int]
+
+    def of_wanted(self, at: int) -> Place:
+        return Place(self.path, self.offsets[at], self.numbers[at])
+
+    def of_sure(self, sub: int) -> Place:
+        return self.of_wanted(self.sure[sub])
+
+
+@dataclass(slots=True)
+class Origin:
+    """Place, time, rank and column of the sure lines."""
+
+    places: Places
+    times: list[str | None]
+    ranks: list[str | None]
+    columns: list[int]
+
+    def record(self, sub: int, kind: str, fields: dict[str, Value]) -> Record:
+        return Record(self.places.of_sure(sub), kind, fields, self.times[sub], self.ranks[sub])
+
+    def outcome(self, sub: int, found: Parsed | Failed) -> Record | Malformed:
+        if isinstance(found, Parsed):
+            return self.record(sub, found.kind, found.fields)
+        column = self.columns[sub] + found.column - 1
+        place, time, rank = self.places.of_sure(sub), self.times[sub], self.ranks[sub]
+        return Malformed(place, found.kind, column, found.expected, found.found, time, rank)
+
+
+class _Columns:
+    """One table as Python lists."""
+
+    def __init__(self, table: Table) -> None:
+        self.kind = table.kind
+        self.subs: list[int] = table.frame["row"].to_list()
+        self.named: dict[str, list[Value | None]] = table.frame.drop("row").to_dict(as_series=False)
+        self._items = list(self.named.items())
+
+    def fields(self, at: int) -> dict[str, Value]:
+        return {name: value for name, values in self._items if (value := values[at]) is not None}
+
+    def get(self, name: str, at: int) -> float | None:
+        values = self.named.get(name)
+        value = None if values is None else values[at]
+        assert not isinstance(value, str | dict)
+        return value
+
+
+@dataclass(slots=True)
+class Found:
+    """What a chunk holds, in the order of the log.
+
+    Attributes:
+        tables: Records as columns.
+        odd: Records that were read singly.
+        which: By position in the log's order: the table, or -1 for `odd`.
+        where: The index in it.
+        tails: Lines of a report in one piece that begins there; 0 elsewhere.
+    """
+
+    tables: list[_Columns]
+    odd: list[Record | Malformed]
+    origin: Origin
+    which: list[int]
+    where: list[int]
+    tails: list[int]
+
+    @classmethod
+    def of(
+        cls,
+        tables: Sequence[Table],
+        odd: Sequence[tuple[int, Record | Malformed]],
+        origin: Origin,
+        at: Ints,
+        numbers: Ints,
+        bare: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    ) -> Found:
+        """Put tables and single records in order, and find the reports in one piece."""
+        subs = [table.frame["row"].to_numpy().astype(np.int64) for table in tables]
+        lines = np.concatenate([*(at[sub] for sub in subs), np.array([row for row, _ in odd], np.int64)])
+        sizes = [len(sub) for sub in subs] + [len(odd)]
+        which = np.repeat([*range(len(tables)), -1], sizes)
+        where = np.concatenate([np.arange(size) for size in sizes])
+        codes = [
+            _HEADER if t.kind == "report" else _LINE if t.kind in {"phase", "accept"} else 0 for t in tables
+        ]
+        code = np.repeat([*codes, 0], sizes)
+        own = np.concatenate([*(bare[sub] for sub in subs), np.zeros(len(odd), np.bool_)])
+        order = np.argsort(lines, kind="stable")
+        number, code, own = numbers[lines[order]], code[order], own[order]
+        follows = np.zeros(len(order), np.bool_)
+        follows[1:] = (code[1:] == _LINE) & own[1:] & (code[:-1] > 0) & (number[1:] == number[:-1] + 1)
+        stops = np.append(np.flatnonzero(~follows), len(order))
+        heads = np.flatnonzero(code == _HEADER)
+        tails = np.zeros(len(order), np.int64)
+        tails[heads] = stops[np.searchsorted(stops, heads, side="right")] - heads - 1
+        return cls(
+            [_Columns(table) for table in tables],
+            [record for _, record in odd],
+            origin,
+            which[order].tolist(),
+            where[order].tolist(),
+            tails.tolist(),
+        )
+
+    @property
+    def count(self) -> int:
+        return len(self.which)
+
+    def counts(self) -> tuple[int, int]:
+        """Records and malformed lines."""
+        malformed = sum(isinstance(record, Malformed) for record in self.odd)
+        return len(self.which) - malformed, malformed
+
+    def records(self, begin: int, end: int) -> Iterator[Record | Malformed]:
+        """Records of these positions."""
+        tables, origin = self.tables, self.origin
+        for which, where in zip(self.which[begin:end], self.where[begin:end], strict=True):
+            if which < 0:
+                yield self.odd[where]
+            else:
+                table = tables[which]
+                yield origin.record(table.subs[where], table.kind, table.fields(where))
+
+    def entries(self, passed_over: PassedOver) -> Iterator[tuple[Piece, Again] | Record | Malformed]:
+        at = 0
+        while at < len(self.which):
+            end = at + 1 + self.tails[at]
+            piece = self._piece(at, end) if end > at + 1 else None
+            which = self.which[at]
+            if piece is not None:
+                yield piece, partial(self.records, at, end)
+            elif (
+                which < 0
+                or self.tables[which].kind not in PASSABLE
+                or not passed_over(self.tables[which].kind)
+            ):
+                yield from self.records(at, end)
+            at = end
+
+    def _piece(self, at: int, end: int) -> Piece | None:
+        header, where = self.tables[self.which[at]], self.where[at]
+        labels: list[str] = []
+        phases_s: dict[str, float] = {}
+        shares: dict[str, float] = {}
+        accepted = None
+        for which, index in zip(self.which[at + 1 : end], self.where[at + 1 : end], strict=True):
+            table = self.tables[which]
+            if table.kind == "accept":
+                labels.append(ACCEPT)
+                accepted = table.get("accepted_drafts", index)
+                continue
+            label, seconds = table.named["phase"][index], table.named.get("seconds")
+            value = None if seconds is None else seconds[index]
+            if not isinstance(label, str) or not isinstance(value, float):
+                return None  # `Verify min/p99/max` says no seconds
+            labels.append(label)
+            phases_s[label] = value
+            share = table.get("share", index)
+            if share is not None:
+                shares[label] = share
+        sub = header.subs[where]
+        return Piece(
+            self.origin.places.of_sure(sub),
+            self.origin.times[sub],
+            self.origin.ranks[sub],
+            header.get("cycles", where),
+            header.get("batch_size", where),
+            header.get("graph_percent", where),
+            labels,
+            phases_s,
+            shares,
+            accepted,
+        )
