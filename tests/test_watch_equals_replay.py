@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from logwatch.commands.replay_reading import Cutter, Feeder
 from logwatch.commands.replay_streams import Stream
-from logwatch.commands.replay_worker import Feeder, Job, work
+from logwatch.commands.replay_worker import Job, work
 from logwatch.config import Config
 from logwatch.grammar.load import load_grammars
 from logwatch.intake.bulk import Bulk
@@ -91,9 +92,10 @@ def watched(data, cuts=()):
 def replayed(data, cuts=(), bulk=BULK):
     """Items as `replay` gets them, in bulk where it can; and the records that it does not give one by one."""
     pipeline = Pipeline(SETTINGS, "s", "p")
-    feeder = Feeder(pipeline, "p")
-    items = [item for chunk in chunks_of(data, cuts) if chunk for item in feeder.feed(chunk, bulk)]
-    return [*items, *feeder.finish(), *pipeline.finish()], feeder.unseen
+    cutter, feeder = Cutter("p"), Feeder(pipeline, "p")
+    units = [unit for chunk in chunks_of(data, cuts) if chunk for unit in cutter.cut(chunk, bulk)]
+    items = [item for unit in [*units, *cutter.finish()] for item in feeder.take(unit)]
+    return [*items, *pipeline.finish()], feeder.unseen
 
 
 def told(items, unseen=None):

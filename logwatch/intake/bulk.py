@@ -20,6 +20,7 @@ import polars as pl
 
 from logwatch.grammar.rust import BulkReader
 from logwatch.grammar.streaming import Reader
+from logwatch.intake.bulk_found import Found, Origin, Places
 from logwatch.model import Line, Malformed, Place, Record
 from logwatch.reading.framing import Framing
 from logwatch.reading.lines import MAX_BYTES

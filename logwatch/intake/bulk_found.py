@@ -40,9 +40,11 @@ class Places:
     sure: list[int]
 
     def of_wanted(self, at: int) -> Place:
+        """Of a wanted line."""
         return Place(self.path, self.offsets[at], self.numbers[at])
 
     def of_sure(self, sub: int) -> Place:
+        """Of a sure line."""
         return self.of_wanted(self.sure[sub])
 
 
@@ -56,9 +58,11 @@ class Origin:
     columns: list[int]
 
     def record(self, sub: int, kind: str, fields: dict[str, Value]) -> Record:
+        """The record of a sure line."""
         return Record(self.places.of_sure(sub), kind, fields, self.times[sub], self.ranks[sub])
 
     def outcome(self, sub: int, found: Parsed | Failed) -> Record | Malformed:
+        """The same for what was read singly."""
         if isinstance(found, Parsed):
             return self.record(sub, found.kind, found.fields)
         column = self.columns[sub] + found.column - 1
@@ -144,6 +148,7 @@ class Found:
 
     @property
     def count(self) -> int:
+        """Records and malformed lines together."""
         return len(self.which)
 
     def counts(self) -> tuple[int, int]:
@@ -162,6 +167,7 @@ class Found:
                 yield origin.record(table.subs[where], table.kind, table.fields(where))
 
     def entries(self, passed_over: PassedOver) -> Iterator[tuple[Piece, Again] | Record | Malformed]:
+        """Records, and reports in one piece; see `bulk.Chunk.entries`."""
         at = 0
         while at < len(self.which):
             end = at + 1 + self.tails[at]

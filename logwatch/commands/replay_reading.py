@@ -1,0 +1,221 @@
+"""Level 6: the files of one stream of a replay: cut, read in bulk beside, and fed to the pipeline."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from logwatch.grammar.load import load_grammars
+from logwatch.model import Read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from logwatch.config import Config
+    from logwatch.intake.archive import Archive
+    from logwatch.intake.bulk import Bulk, Chunk
+    from logwatch.model import Item
+    from logwatch.pipeline import Pipeline
+
+CHUNK = 8 << 20
+"""Bytes read as columns at once."""
+
+SMALL = 256 << 10
+"""Inputs up to here are not worth loading polars for."""
+
+MIDLINE = 4 << 20
+"""A line that is longer than this while it is read goes through the streaming stages, which bound it."""
+
+
+class Reading:
+    """Reads the files of one stream; what the bulk reader learns from one serves the next."""
+
+    def __init__(self, pipeline: Pipeline, config: Config) -> None:
+        self._pipeline = pipeline
+        self._config = config
+        self._bulk: Bulk | None = None
+        self.unseen: Counter[str] = Counter()
+
+    def items(self, archive: Archive, path: str, progress: Callable[[int], None]) -> Iterator[Item]:
+        """Everything that a file gives."""
+        feeder = Feeder(self._pipeline, path)
+        told = 0
+        for consumed, unit in _ahead(self._units(archive, path)):
+            yield from feeder.take(unit)
+            progress(consumed - told)
+            told = consumed
+        yield from self._pipeline.finish_file()
+        self.unseen += feeder.unseen
+
+    def _units(self, archive: Archive, path: str) -> Iterator[tuple[int, Unit]]:
+        """The file's units, and how many bytes of it were read so far."""
+        cutter = Cutter(path)
+        size = 0
+        while data := _gather(archive):
+            size += len(data)
+            if self._bulk is None and size > SMALL:
+                self._bulk = _bulk(self._config)
+            for unit in cutter.cut(data, self._bulk):
+                yield archive.consumed, unit
+        for unit in cutter.finish():
+            yield archive.consumed, unit
+
+
+def _bulk(config: Config) -> Bulk:
+    from logwatch.intake.bulk import Bulk
+
+    return Bulk(load_grammars(config.grammars.directories))
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Bytes of a file, and what was read of them in bulk, if they were."""
+
+    data: bytes
+    found: Chunk | None = None
+
+
+class Cutter:
+    """Cuts one file into units and reads in bulk those of whole lines; knows nothing of the pipeline.
+
+    Args:
+        path: The file, for places.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._line = 1
+        self._offset = 0
+        self._rest = b""
+        self._midline = True  # within a line too long to hold, or at the file's first, which may have a mark
+
+    def cut(self, data: bytes, bulk: Bulk | None) -> Iterator[Unit]:
+        """Units that these bytes complete."""
+        data = self._rest + data
+        self._rest = b""
+        end = data.rfind(b"\n") + 1
+        if not end and len(data) <= MIDLINE:
+            self._rest = data
+            return
+        begin = 0
+        if self._midline or not end:
+            begin = data.find(b"\n") + 1 or len(data)
+            yield self._unit(data[:begin], None)
+            self._midline = not end
+        if begin < end:
+            yield self._unit(data[begin:end], bulk)
+        self._rest = data[max(begin, end) :]
+
+    def finish(self) -> Iterator[Unit]:
+        """The file ends here."""
+        if self._rest:
+            yield self._unit(self._rest, None)
+
+    def _unit(self, data: bytes, bulk: Bulk | None) -> Unit:
+        found = bulk.read(data, self._path, self._line, self._offset) if bulk else None
+        self._line += found.lines if found else data.count(b"\n")
+        self._offset += len(data)
+        return Unit(data, found)
+
+
+class Feeder:
+    """Feeds the units of one file to a pipeline: what was read in bulk so, the rest as bytes.
+
+    Args:
+        pipeline: Stands at the file's beginning.
+        path: The file.
+
+    Attributes:
+        unseen: Records by kind that were not given as items.
+    """
+
+    def __init__(self, pipeline: Pipeline, path: str) -> None:
+        self.unseen: Counter[str] = Counter()
+        self._pipeline = pipeline
+        self._path = path
+        self._offset = 0
+
+    def take(self, unit: Unit) -> Iterator[Item]:
+        """Items that a unit completes."""
+        found, pipeline, size = unit.found, self._pipeline, len(unit.data)
+        self._offset += size
+        if found is None or pipeline.memory.framing.parts:  # a part of a message is awaited
+            yield from pipeline.feed_bytes(unit.data)
+            return
+        yield from self._chunk(found)
+        pipeline.start_file(self._path, pipeline.line + found.lines, self._offset)
+        ignored = found.lines - found.matched - found.malformed
+        yield Read(pipeline.stream, self._path, size, found.lines, found.matched, ignored, found.malformed)
+
+    def _chunk(self, found: Chunk) -> Iterator[Item]:
+        """Items of a chunk; of reports in one piece only what comes after their records."""
+        for entry in found.entries(self._passed_over):
+            if not isinstance(entry, tuple):
+                yield from self._pipeline.feed_records((entry,))
+                continue
+            piece, records = entry
+            items = self._pipeline.feed_whole(piece)
+            if items is None:
+                yield from self._pipeline.feed_records(records())
+            else:
+                self.unseen["report"] += 1
+                self.unseen["phase"] += len(piece.phases_s)
+                self.unseen["accept"] += len(piece.labels) - len(piece.phases_s)
+                yield from items
+
+    def _passed_over(self, kind: str) -> bool:
+        """Whether a record of this kind would change nothing; then it is counted only."""
+        if not self._pipeline.learns_nothing_of_prefills():
+            return False
+        self.unseen[kind] += 1
+        return True
+
+
+T = TypeVar("T")
+
+
+def _ahead(source: Iterator[T]) -> Iterator[T]:
+    """What a source gives, made in a thread while what came before is used: one ahead, not more."""
+    ready: queue.Queue[tuple[bool, T | BaseException | None]] = queue.Queue(maxsize=1)
+    stop = threading.Event()
+
+    def fill() -> None:
+        try:
+            for each in source:
+                ready.put((True, each))
+                if stop.is_set():
+                    return
+            ready.put((False, None))
+        except BaseException as error:  # noqa: BLE001 - is raised where the items are wanted
+            ready.put((False, error))
+
+    thread = threading.Thread(target=fill, name="logwatch-read-ahead", daemon=True)
+    thread.start()
+    try:
+        while True:
+            more, each = ready.get()
+            if more:
+                yield cast("T", each)
+            elif isinstance(each, BaseException):
+                raise each
+            else:
+                return
+    finally:
+        stop.set()
+        while thread.is_alive():
+            try:
+                ready.get(timeout=0.01)
+            except queue.Empty:
+                thread.join(timeout=0.01)
+
+
+def _gather(archive: Archive) -> bytes:
+    """About `CHUNK` bytes; fewer at the end, and no waiting for more from a pipe that is slow."""
+    pieces, size = [], 0
+    while size < CHUNK and (data := archive.read(CHUNK - size)):
+        pieces.append(data)
+        size += len(data)
+    return b"".join(pieces)
