@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from logwatch.model import Item
     from logwatch.pipeline import Pipeline
 
-CHUNK = 8 << 20
+CHUNK = 4 << 20
 """Bytes read as columns at once."""
 
 SMALL = 256 << 10
