@@ -125,17 +125,15 @@ def detection_delays(sizes: Sizes, seed: int) -> Iterator[str]:
             median, p95 = (np.percentile(found, q) if len(found) else math.nan for q in (50, 95))
             best, best95 = _optimum(family, change, seed)
             long = best > K
-            ratios = (
-                f"{median / best:.2f} | {p95 / best95:.2f}"
-                if long and best95
-                else "k | k"
-                if best95
-                else "- | -"
-            )
+            ratios = "- | -"
+            if best95:
+                ratios = f"{median / best:.2f} | {p95 / best95:.2f}" if long else "k | k"
+            elif change == "ramp2" and long:
+                ratios = f"{median / best:.2f} | -"
             told = ", ".join(f"{kind} {n / len(delay):.0%}" for kind, n in kinds.most_common(2))
             yield (
-                f"| {family} | {change} | {median:.0f} | {p95:.0f} | {(delay < 0).mean():.1%} | {best:.0f} | "
-                f"{best95:.0f} | {ratios} | {_bound(family, change)} | "
+                f"| {family} | {change} | {median:.0f} | {p95:.0f} | {(delay < 0).mean():.1%} | {_count(best)} | "
+                f"{_count(best95)} | {ratios} | {_bound(family, change)} | "
                 f"{np.median(onset[delay >= 0]) if len(found) else math.nan:+.0f} | {told} |"
             )
 
@@ -317,6 +315,10 @@ def _optimum(family: str, change: str, seed: int) -> tuple[float, float]:
     return float(np.median(found)), float(np.percentile(found, 95))
 
 
+def _count(value: float) -> str:
+    return f"{value:.0f}" if value > 0 else "-"
+
+
 def _bound(family: str, change: str) -> str:
     """log(ARL) over the Kullback-Leibler divergence, where it is simple."""
     if change in SHIFTS and family in {"g005", "g02", "g1", "ar"}:
@@ -370,7 +372,16 @@ def main() -> None:
         "",
         f"`{asked_for}`; Python {platform.python_version()}, numpy {np.__version__}.",
         f"One false alarm in {RUN_LENGTH:.0e} samples, smallest shift {LEAST:.2%}, k = {K} samples throughout.",
-        "Series and changes: `detection_series.py`. Optimum: `detection_optimum.py`.",
+        "Series and changes: `detection_series.py`.",
+        "",
+        "- The optimum (`detection_optimum.py`) is a one-sided CUSUM on the true likelihood ratio for the same false",
+        "  alarms: it knows family, change and size. For `mix` it is that of `ar`, without spikes and rounding; for",
+        "  the ramp it is the time until the cumulated information is log(ARL). `k`: it needs at most k samples, which",
+        "  no alarm of ours may.",
+        "- `Fleet` (numpy, many series) is held equal to the charts by `tests/judging/test_fleet.py`.",
+        "- An alarm every million samples would score 1 false alarm and a delay of 693,000; none at all 0 and never.",
+        "- Not tuned on: families that no figure of the charts was chosen by. Bursts of spikes and AR(1) at 0.9 keep",
+        "  the promise least.",
         "",
     ]
     sections = (

@@ -203,9 +203,12 @@ def _onset_in_ring(newest: Sequence[float], shift: float) -> int:
 
 
 def _onset_error(effect: float, base: Baseline) -> int:
-    """Half-width, in samples, of the onset's 90 % range: 7 over the squared shift, in long-run deviations."""
+    """Half-width, in samples, of the onset's 90 % range: 9 over the squared shift, in long-run deviations.
+
+    It would be 7 for a known shift; at the alarm the shift is told too large.
+    """
     factor = (1 + base.phi) / (1 - base.phi)
-    return math.ceil(7 * factor / max(effect * effect, 1e-9))
+    return math.ceil(9 * factor / max(effect * effect, 1e-9))
 
 
 def _recovered(
