@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from logwatch.outlets.report.wording import (
     band_text,
+    cause_text,
     economics_text,
     incident_text,
     input_text,
@@ -38,10 +39,7 @@ def as_markdown(summary: Summary) -> str:
             )
             if incident.detail:
                 out.append(f"  {plain(safe(incident.detail, 400))}")
-            out += [
-                f"  - likely cause: {cause.cause.replace('_', ' ')}: {plain(safe(cause.evidence, 300))}"
-                for cause in incident.causes
-            ]
+            out += [f"  - {plain(cause_text(cause))}" for cause in incident.causes]
     if summary.explained:
         out += ["", "### Candidate changes", ""]
         out += [f"- {plain(safe(sentence, 1000))}" for sentence in summary.explained]

@@ -14,6 +14,7 @@ from rich.text import Text
 from logwatch.outlets.report import strips
 from logwatch.outlets.report.wording import (
     band_text,
+    cause_text,
     economics_text,
     incident_text,
     input_text,
@@ -178,9 +179,7 @@ def _incident(incident: Incident, width: int) -> list[Text]:
     if incident.detail:
         out += _wrapped(safe(incident.detail, 400), width, QUIET, indent=4)
     for cause in incident.causes[:3]:
-        out += _wrapped(
-            f"likely cause: {cause.cause.replace('_', ' ')}: {safe(cause.evidence, 300)}", width, "", indent=4
-        )
+        out += _wrapped(cause_text(cause), width, "", indent=4)
     return out
 
 

@@ -16,6 +16,7 @@ from logwatch.outlets.report.strips import course
 from logwatch.outlets.report.track import Track, Tracker, main_phase
 from logwatch.outlets.report.wording import (
     band_text,
+    cause_text,
     economics_text,
     incident_text,
     lasted,
@@ -84,10 +85,7 @@ def _header(summary: Summary) -> str:
 
 
 def _incident(incident: Incident) -> str:
-    causes = "".join(
-        f"<li><b>{_text(cause.cause.replace('_', ' '))}</b>: {_text(cause.evidence)}</li>"
-        for cause in incident.causes
-    )
+    causes = "".join(f"<li>{_text(cause_text(cause))}</li>" for cause in incident.causes)
     return (
         f'<div class="card incident{" over" if incident.resolved else ""}">'
         f"<h3>{_text(incident_text(incident))}</h3>"

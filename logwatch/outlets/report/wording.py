@@ -10,7 +10,7 @@ from logwatch.units import format_bytes, milliseconds
 
 if TYPE_CHECKING:
     from logwatch.judging.economics import Economics
-    from logwatch.model import Incident, Limits, Moment
+    from logwatch.model import Cause, Incident, Limits, Moment
     from logwatch.outlets.report.summary import InputSummary, PhaseSummary, RunSummary, Summary
 
 # C0 and C1 controls, and what reorders or hides text around it: a log must not write to the terminal.
@@ -62,6 +62,14 @@ def incident_text(incident: Incident) -> str:
     kind = "" if incident.kind == "out_of_band" else f" ({incident.kind.replace('_', ' ')})"
     level = value_text(incident.phase, incident.after)
     return f"{safe(incident.phase)}{where} is {incident.direction}{kind}: {level}, {against(incident)}"
+
+
+def cause_text(cause: Cause) -> str:
+    """`likely cause: cuda graph off: ...`, or that none is known and what was ruled out."""
+    evidence = safe(cause.evidence, 300)
+    if cause.cause == "unknown":
+        return f"cause not known. {evidence}"
+    return f"likely cause: {safe(cause.cause).replace('_', ' ')}: {evidence}"
 
 
 def lasted(incident: Incident) -> str:
