@@ -62,7 +62,7 @@ class Settings:
         """
         return cls(
             reader=Reader(load_grammars(config.grammars.directories)),
-            bands=tuple(_band(band) for band in config.band),
+            bands=tuple(band_of(band) for band in config.band),
             rules=Rules(
                 false_alarms_per_year=config.detect.false_alarms_per_year,
                 baseline_tokens_per_second=config.speculation.baseline_tokens_per_second,
@@ -71,7 +71,12 @@ class Settings:
         )
 
 
-def _band(band: BandConfig) -> Band:
+def band_of(band: BandConfig) -> Band:
+    """The band that judging uses.
+
+    Raises:
+        BandError: It cannot be used, for example because `when` names a condition that there is none of.
+    """
     return Band(
         phase=band.phase,
         low_s=band.low,

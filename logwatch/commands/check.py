@@ -16,7 +16,7 @@ import click
 
 from logwatch.commands.common import config_option, format_option
 from logwatch.config import AlertConfig, Config, SourceConfig, find_config, load_config, read_secret
-from logwatch.errors import LogwatchError, Problem, SourceError
+from logwatch.errors import BandError, LogwatchError, Problem, SourceError
 
 REACH_TIMEOUT_S = 3.0
 
@@ -73,6 +73,7 @@ def check(config_path: Path | None, *, network: bool) -> Iterator[Finding]:
         yield from (Finding("configuration", p.where, problem=_sentence(p)) for p in error.problems)
         return
     yield Finding("configuration", str(path or "(none)"), "valid" if path else "defaults are used")
+    yield from _bands(config)
     yield from _grammars(config)
     if config.http.web_config is not None:
         yield from _web(config.http.web_config)
@@ -80,6 +81,16 @@ def check(config_path: Path | None, *, network: bool) -> Iterator[Finding]:
         yield _source(source)
     for alert in config.alert:
         yield _alert(alert, network=network)
+
+
+def _bands(config: Config) -> Iterator[Finding]:
+    from logwatch.pipeline import band_of
+
+    for band in config.band:
+        try:
+            band_of(band)
+        except BandError as error:
+            yield from (Finding("configuration", p.where, problem=_sentence(p)) for p in error.problems)
 
 
 def _sentence(problem: Problem) -> str:
