@@ -36,7 +36,10 @@ DEADLINE_S = 120.0
 HISTORY = (
     "time, rank, run, line, phase, seconds, cycles, share, tokens_per_cycle, batch_size, in_band, "
     "warm_up, complete"
-)def line(number: int, lines: int) -> str:
+)
+
+
+def line(number: int, lines: int) -> str:
     """Line `number`: a report of one phase whose seconds carry the number."""
     base = 29.0 if SLOW[0] * lines <= number < SLOW[1] * lines else 19.0
     when = (BEGIN + timedelta(seconds=number)).strftime("%Y-%m-%d %H:%M:%S")

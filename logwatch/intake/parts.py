@@ -32,6 +32,7 @@ class Part:
         size: Bytes it held when last looked at (compressed ones, if it is packed).
         modified_ns: When it was last written, as last seen.
         final: Nobody follows it by name any more: it ends when it is drained.
+        nameless: Its name means another file, or none: only its descriptor leads to it for sure.
         gone: Nothing of it can be read any more; it only ends.
         since_ns: When it had been written last when it was first seen: its copies are younger.
         shown: What its chunks call it: its first name, though it be renamed in the middle of a line.
@@ -49,6 +50,7 @@ class Part:
     packed: bool = False
     final: bool = False
     gone: bool = False
+    nameless: bool = False
     finished: bool = False
     mark: Mark | None = field(default_factory=Mark)
     since_ns: int = 0
@@ -64,7 +66,7 @@ class Part:
     @property
     def may_close(self) -> bool:
         """Whether its descriptor can be spared: it has a name by which it will be found, or was read to its end."""
-        return not self.final or self.finished
+        return not (self.final or self.nameless) or self.finished
 
     @property
     def is_quiet(self) -> bool:

@@ -105,6 +105,7 @@ class Succession:
             self._arrive(facts)
         elif facts.identity == live.identity:
             if was_missing:
+                live.nameless = False
                 live.path = os.path.realpath(self.path) if os.path.islink(self.path) else self.path
             self._look_at_size(live, facts)
         elif self._shop.known.get(facts.identity) in {None, self}:
@@ -195,6 +196,7 @@ class Succession:
 
     def _succeed(self, old: Part, facts: Facts) -> int:
         """Line up what came between a file that lost its name and the one that has it now; how many files."""
+        old.nameless = True
         found = self.beside.find(old)
         if found:
             self._verify(old)  # it may have been truncated before it was renamed
@@ -229,8 +231,11 @@ class Succession:
     def _miss(self) -> None:
         if self.missing_since is None:
             self.missing_since = self._shop.clock()
-            if self.parts and not self.parts[-1].final and self.beside.find(self.parts[-1]):
-                self.parts[-1].final = self.parts[-1].packed
+            if self.parts and not self.parts[-1].final:
+                live = self.parts[-1]
+                live.nameless = True
+                if self.beside.find(live):
+                    live.final = live.packed
 
     def _rotated(self, old: Part, facts: Facts) -> None:
         if old.file is None and not self.beside.find_by_identity(old) and self._is_moved(old, facts):
@@ -272,7 +277,7 @@ class Succession:
         if copy is not None:
             self.beside.continue_in(rest, *copy)
         fresh = Part(part.path, part.identity, size=part.size, modified_ns=part.modified_ns)
-        fresh.since_ns, fresh.shown = part.since_ns, part.shown
+        fresh.since_ns, fresh.shown, fresh.nameless = part.since_ns, part.shown, part.nameless
         between = self.beside.between(part.since_ns, {part.identity}, until_ns=part.modified_ns)
         if (file := part.release()) is not None:  # the descriptor goes on: the file may have lost its name
             fresh.adopt(file)
