@@ -1,7 +1,7 @@
 """How fast `logwatch replay` is, as ratios to peers in one run: `python -m benchmarks.replay [--size 1000]`.
 
 Four logs are made, all from lines of a real server (fixtures/logs/sglang_h200), with the clock moving and the
-phases' figures drawn anew within half a percent:
+phases' figures drawn anew within half a percent, clients and token counts at random:
 
 - busy: a server with 20 ms cycles and a hundred requests a second: access lines, and a report each 100 cycles.
 - profiled: the same with ten requests a second.
@@ -83,6 +83,10 @@ class Writer:
         line = CLOCK.sub(lambda found: f"{stamp}{found[1] or ''}]", line)
         if "ms/cyc" in line:
             line = re.sub(r"[0-9.]+ ms/cyc", self._anew, line)
+        elif "127.0.0.1:" in line:
+            line = re.sub(r"127\.0\.0\.1:[0-9]+", self._client, line)
+        elif "token: " in line:
+            line = re.sub(r"(#(?:new-)?token): [0-9]+", self._tokens, line)
         self.parts.append(line)
         self.made += len(line) + 1
         if len(self.parts) > 20_000:
@@ -90,6 +94,12 @@ class Writer:
 
     def _anew(self, found: re.Match[str]) -> str:
         return f"{float(found[0][:-7]) * self.random.uniform(0.995, 1.005):.2f} ms/cyc"
+
+    def _client(self, _: re.Match[str]) -> str:
+        return f"10.1.{self.random.randrange(256)}.{self.random.randrange(256)}:{self.random.randrange(30000, 61000)}"
+
+    def _tokens(self, found: re.Match[str]) -> str:
+        return f"{found[1]}: {self.random.randrange(60_000)}"
 
     def flush(self) -> None:
         """Write down."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -28,6 +29,9 @@ SMALL = 256 << 10
 
 MIDLINE = 4 << 20
 """A line that is longer than this while it is read goes through the streaming stages, which bound it."""
+
+LEAVE_AFTER = 100
+"""Hundredths of a second that an interrupted replay waits for its reader, who may wait for a silent pipe."""
 
 
 class Reading:
@@ -205,11 +209,11 @@ def _ahead(source: Iterator[T]) -> Iterator[T]:
                 return
     finally:
         stop.set()
-        while thread.is_alive():
-            try:
+        for _ in range(LEAVE_AFTER):
+            if not thread.is_alive():
+                break
+            with suppress(queue.Empty):
                 ready.get(timeout=0.01)
-            except queue.Empty:
-                thread.join(timeout=0.01)
 
 
 def _gather(archive: Archive) -> bytes:
