@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 MOST = 3
 LEAST_SCORE = 0.25
 AGAINST_BEST = 0.5
+LOAD_EXPLAINS = 0.6
+"""Score of `load` from which on it explains a change so well that nothing need be wrong."""
+
 GREW = 1.10
 _GOOD_IF_HIGH = (TOKENS, "speculation", "cuda_graph")
 PARTS = ("draft_forward", "target_verify", "draft_extend")
@@ -114,6 +117,11 @@ def likely_causes(case: Case) -> tuple[Cause, ...]:
     ruled_out = [f"{name}: {opinion.text}" for name, opinion in opinions.items() if opinion.text]
     told = "; ".join(ruled_out) if ruled_out else "the log says nothing of settings, graphs or NCCL"
     return (Cause("unknown", f"Ruled out: {told}.", 0.0),)
+
+
+def load_explains(causes: tuple[Cause, ...]) -> bool:
+    """Whether the load is the best cause, and a good one: then nothing need be wrong."""
+    return causes[0].cause == "load" and causes[0].score >= LOAD_EXPLAINS
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str | None, str | None]]:
@@ -244,9 +252,10 @@ def _load(case: Case) -> Opinion:
         if old and new:
             factor = new / old if case.direction == "high" else old / new
             if factor >= least:
-                found.append(
-                    (0.6 if name == "batch size" else 0.45, f"the {name} went from {old:.4g} to {new:.4g}")
-                )
+                # Over a restart, and by the context, other things may have changed as well.
+                sure = name == "batch size" and case.before is None
+                text = f"the {name} went from {old:.4g} to {new:.4g}"
+                found.append((LOAD_EXPLAINS if sure else 0.45, text))
     if found:
         return Opinion(max(score for score, _ in found), _sentence([text for _, text in found]))
     return Opinion(text="batch size and context did not move" if case.batch[1] and case.batch[0] else "")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from logwatch.judging.bands import DEFAULT_BAND, Band, Rules, band_for
-from logwatch.judging.causes import Case, likely_causes
+from logwatch.judging.causes import Case, likely_causes, load_explains
 from logwatch.judging.conditions import TOKENS, telling
 from logwatch.judging.economics import cost_sentence, economics_of
 from logwatch.judging.facts import Facts, begin, note
@@ -57,12 +57,14 @@ class Held:
         reference: What its ratio is against, in the value's unit.
         followed: Samples since it opened.
         mute: A chart's finding that says no more than an open incident: kept, not told.
+        severity: What it has unless load explains it (then `info`: nothing is wrong); empty where it stays.
     """
 
     incident: Incident
     reference: float
     followed: int = 0
     mute: bool = False
+    severity: str = ""
 
 
 @dataclass
@@ -203,9 +205,9 @@ class Incidents:
         )
         causes = self._causes(incident)
         detail = self._detail(row, incident, sample, cycle, band)
-        return Held(
-            replace(incident, causes=causes, detail=detail), row.level / ratio if ratio else reference
-        )
+        severity = "info" if load_explains(causes) else incident.severity
+        told = replace(incident, causes=causes, detail=detail, severity=severity)
+        return Held(told, row.level / ratio if ratio else reference, severity=incident.severity)
 
     def _found(self, item: Judgement, finding: Finding) -> Iterator[Incident]:
         """A chart's finding: what it tells of one series."""
@@ -286,7 +288,13 @@ class Incidents:
             causes = self._causes(held.incident, held.followed)
             best, told = causes[0], held.incident.causes[0]
             if best.cause != told.cause and (best.score > told.score or told.cause == "warm_up"):
-                held.incident = replace(held.incident, change=Change.EXPLAINED, causes=causes)
+                severity = held.severity or held.incident.severity
+                held.incident = replace(
+                    held.incident,
+                    change=Change.EXPLAINED,
+                    causes=causes,
+                    severity="info" if load_explains(causes) else severity,
+                )
                 yield held.incident
 
     def _run(self, item: RunStarted) -> Iterator[Incident]:

@@ -151,3 +151,11 @@ def test_everything_passes_through_in_order(values):
     cycles = series(values)
     out = list(through(cycles, Judgements(), Incidents()))
     assert [item for item in out if item in cycles] == cycles
+
+
+def test_load_that_explains_it_is_no_alarm():
+    """A batch that grew takes longer: out of a band that names no batch size, but nobody need get up."""
+    cycles = [cycle(0.019, n, batch_size=1.0) for n in range(1, 15)]
+    cycles += [cycle(0.024, n, batch_size=8.0) for n in range(15, 20)]
+    [found] = incidents_of(cycles)
+    assert (found.kind, found.severity, found.causes[0].cause) == ("out_of_band", "info", "load")
