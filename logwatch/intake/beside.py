@@ -66,6 +66,8 @@ class Shop:
     def opened(self, part: Part) -> None:
         """A part is read: the one read longest ago may have to give its descriptor back."""
         self.open_parts.pop(id(part), None)
+        if part.file is None:
+            return
         self.open_parts[id(part)] = part
         if len(self.open_parts) > self.most_open:
             spare = [each for each in self.open_parts.values() if each is not part and each.may_close]

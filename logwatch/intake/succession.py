@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 
 from logwatch.intake.beside import Beside, Shop, age
 from logwatch.intake.header import last_header
@@ -281,7 +282,10 @@ class Succession:
         between = self.beside.between(part.since_ns, {part.identity}, until_ns=part.modified_ns)
         if (file := part.release()) is not None:  # the descriptor goes on: the file may have lost its name
             fresh.adopt(file)
-            self._shop.opened(fresh)
+        else:
+            with suppress(OSError, Moved, Changed):  # tried again, and said, when it is to be read
+                fresh.open()
+        self._shop.opened(fresh)
         at = self.parts.index(part)
         self.parts[at : at + 1] = [*([rest] if part.offset else []), *between, fresh]
         unread = max(0, size_before - part.offset)
