@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from logwatch.model import Item
     from logwatch.pipeline import Pipeline
 
-CHUNK = 4 << 20
-"""Bytes read as columns at once."""
+CHUNK, DENSE_CHUNK = 8 << 20, 4 << 20
+"""Bytes read as columns at once, and where `DENSE` records or more a megabyte take much memory."""
+
+DENSE = 2000
 
 SMALL = 256 << 10
 """Inputs up to here are not worth loading polars for."""
@@ -58,11 +60,14 @@ class Reading:
         """The file's units, and how many bytes of it were read so far."""
         cutter = Cutter(path)
         size = 0
-        while data := _gather(archive):
+        dense = True
+        while data := _gather(archive, DENSE_CHUNK if dense else CHUNK):
             size += len(data)
             if self._bulk is None and size > SMALL:
                 self._bulk = _bulk(self._config)
             for unit in cutter.cut(data, self._bulk):
+                found = unit.found
+                dense = found is None or found.matched * (1 << 20) > DENSE * len(unit.data)
                 yield archive.consumed, unit
         for unit in cutter.finish():
             yield archive.consumed, unit
@@ -216,10 +221,10 @@ def _ahead(source: Iterator[T]) -> Iterator[T]:
                 ready.get(timeout=0.01)
 
 
-def _gather(archive: Archive) -> bytes:
-    """About `CHUNK` bytes; fewer at the end, and no waiting for more from a pipe that is slow."""
+def _gather(archive: Archive, wanted: int) -> bytes:
+    """So many bytes; fewer at the end."""
     pieces, size = [], 0
-    while size < CHUNK and (data := archive.read(CHUNK - size)):
+    while size < wanted and (data := archive.read(wanted - size)):
         pieces.append(data)
         size += len(data)
     return b"".join(pieces)

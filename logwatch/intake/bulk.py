@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # What may make a message out of a line in which no anchor stands as it is: colours, and JSON's escapes.
 HIDING = ("\x1b", '"log"', '"MESSAGE"', '"message"', '"msg"')
 # What makes lines depend on each other: parts of container logs.
-_PARTS = (b" stdout P", b" stderr P")
+_PARTS = (" stdout P", " stderr P")
 _DOCKER_CUT = 16_384
 
 # `framing.Framing`'s own quick way, in the common form: `[2026-02-11 08:15:02.123 DP1 TP0] message`.
@@ -88,7 +88,7 @@ class Bulk:
         self._framing = Framing()
         self._single = Records(Reader(grammars))
         anchors = {rule.anchor for grammar in grammars for rule in grammar.rules}
-        self._wanted = "|".join(re.escape(text) for text in sorted(anchors | set(HIDING)))
+        self._wanted = "|".join(re.escape(text) for text in sorted(anchors | set(HIDING) | set(_PARTS)))
 
     def read(self, data: bytes, path: str, line: int, offset: int) -> Chunk | None:
         """Records of a chunk that begins at a line's start and ends with a line end; None if it is refused.
@@ -99,7 +99,7 @@ class Bulk:
             line: Number of the chunk's first line.
             offset: Of its first byte.
         """
-        if b"\0" in data or any(part in data for part in _PARTS):
+        if b"\0" in data:
             return None
         text = data if data.isascii() else _repaired(data)
         lines = pl.read_lines(io.BytesIO(text), row_index_name="row")
@@ -110,6 +110,8 @@ class Bulk:
         wanted = lines.filter(pl.col("line").str.contains(self._wanted))
         if wanted.is_empty():
             return Chunk(lines.height)
+        if wanted["line"].str.contains("|".join(_PARTS)).any():
+            return None
         if text is data and b"\r" not in data:
             ends = sizes.to_numpy().astype(np.int64).cumsum() + np.arange(1, lines.height + 1)
         else:

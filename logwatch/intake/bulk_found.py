@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
@@ -78,6 +78,9 @@ class _Columns:
         self.subs: list[int] = table.frame["row"].to_list()
         self.named: dict[str, list[Value | None]] = table.frame.drop("row").to_dict(as_series=False)
         self._items = list(self.named.items())
+        self.phases = cast("list[str]", self.named.get("phase", []))
+        self.seconds = cast("list[float | None]", self.named.get("seconds", []))
+        self.shares = cast("list[float | None]", self.named.get("share", []))
 
     def fields(self, at: int) -> dict[str, Value]:
         return {name: value for name, values in self._items if (value := values[at]) is not None}
@@ -195,13 +198,13 @@ class Found:
                 labels.append(ACCEPT)
                 accepted = table.get("accepted_drafts", index)
                 continue
-            label, seconds = table.named["phase"][index], table.named.get("seconds")
-            value = None if seconds is None else seconds[index]
-            if not isinstance(label, str) or not isinstance(value, float):
+            label = table.phases[index]
+            seconds = table.seconds[index] if table.seconds else None
+            if seconds is None or label in phases_s:
                 return None  # `Verify min/p99/max` says no seconds
             labels.append(label)
-            phases_s[label] = value
-            share = table.get("share", index)
+            phases_s[label] = seconds
+            share = table.shares[index] if table.shares else None
             if share is not None:
                 shares[label] = share
         sub = header.subs[where]

@@ -56,8 +56,7 @@ def whole_report(cycles: Cycles, piece: Piece) -> list[Cycle] | None:
     nameless = reports.ranks.get("")
     if run.number < 0 or reports.headed or known is None or known.open or (nameless and nameless.open):
         return None
-    usual = {label for shape in known.shapes for label in shape}
-    if not usual or set(labels) != usual or len(labels) != len(usual) or not piece.phases_s:
+    if not known.shapes or any(shape != labels for shape in known.shapes) or not piece.phases_s:
         return None
     run.busy = run.profiled = True
     run.ended = False
@@ -75,7 +74,7 @@ def whole_report(cycles: Cycles, piece: Piece) -> list[Cycle] | None:
         accepted_drafts=piece.accepted_drafts,
     )
     known.closed = report
-    known.shapes = [*known.shapes, list(labels)][-_SHAPES:]
+    known.shapes = [*known.shapes, labels][-_SHAPES:]
     reports.touched = [key] * min(len(labels), 2)
     reports.last_headed[""] = key
     return list(cycles._cycles([Done(key, report)]))  # noqa: SLF001 - one stage in two modules
