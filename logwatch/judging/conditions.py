@@ -86,6 +86,11 @@ def samples_of(cycle: Cycle) -> dict[str, float]:
     return found
 
 
+def group_of(rank: str | None) -> str:
+    """The data-parallel part of a rank: ranks of one group step together."""
+    return next((tag for tag in (rank or "").split() if tag.startswith("DP")), "")
+
+
 def telling(settings: Mapping[str, str]) -> dict[str, str]:
     """The settings that can make a difference, long values cut."""
     return {name: value[:LONGEST] for name, value in settings.items() if name not in NOISE}

@@ -1,8 +1,9 @@
 """Level 2: cycles judged per phase and conditions.
 
 Every item passes through unchanged and in order; a cycle is followed by its judgements: first those of the
-bands, phase by phase, then those of the charts that found something. A chart is kept for each rank, phase
-and bucket of conditions; it stays silent while it finds nothing.
+bands, phase by phase, then those of the charts that found something. A chart is kept for each phase and
+bucket of conditions, of one rank in each data-parallel group (the others step with it and would say the same);
+it stays silent while it finds nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from logwatch.judging.bands import DEFAULT_BAND, Band, Rules, band_for
 from logwatch.judging.charts import Chart, ChartMemory
-from logwatch.judging.conditions import TOKENS, bucket_of, bucket_text, samples_of, telling
+from logwatch.judging.conditions import TOKENS, bucket_of, bucket_text, group_of, samples_of, telling
 from logwatch.model import Change, Cycle, Finding, Item, Judgement, Limits, RunStarted, Signal, seconds_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,11 @@ YEAR_S = 365.25 * 86400
 USUAL_RATE = 1 / 3
 """Samples per second and series where the log has no times: a report of 100 cycles of 30 ms."""
 
-MOST_SERIES = 96
+MOST_SERIES = 128
+MOST_GROUPS = 64
+FORGOTTEN = 20_000
+"""Samples of all series after which one that had none may make room."""
+
 TOKENS_EFFECT = 0.10
 """Tokens per cycle follow what is asked; a tenth less is news, a hundredth is not."""
 
@@ -45,12 +50,13 @@ class Tuned:
 
 @dataclass
 class SeriesMemory:
-    """One chart, and how often its series is sampled."""
+    """One chart, and how often its series is sampled; `seen` is when it last was, in samples of all series."""
 
     chart: ChartMemory = field(default_factory=ChartMemory)
     samples: int = 0
     first_s: float | None = None
     last_s: float | None = None
+    seen: int = 0
 
 
 @dataclass
@@ -60,10 +66,14 @@ class JudgementsMemory:
     Attributes:
         series: By `rank/phase/bucket`, the least recently seen first.
         settings: The run's settings that can make a difference.
+        speakers: By data-parallel group the rank whose samples the charts see.
+        samples: Samples of all series.
     """
 
     series: dict[str, SeriesMemory] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    speakers: dict[str, str] = field(default_factory=dict)
+    samples: int = 0
 
 
 class Judgements:
@@ -91,7 +101,7 @@ class Judgements:
         yield item
         if isinstance(item, Cycle):
             yield from self._by_bands(item)
-            if item.complete and not item.warm_up:
+            if item.complete and not item.warm_up and self._speaks(item.rank):
                 yield from self._by_charts(item)
         elif isinstance(item, RunStarted):
             self._run(item)
@@ -107,19 +117,30 @@ class Judgements:
                 limits = band.limits(cycle.conditions)
                 yield Judgement(cycle, phase, value, "band", value, limits, side_of(value, limits))
 
+    def _speaks(self, rank: str | None) -> bool:
+        """Whether this rank's samples are its group's."""
+        speakers, group = self.memory.speakers, group_of(rank)
+        name = rank or ""
+        if group in speakers or len(speakers) < MOST_GROUPS:
+            speakers[group] = min(speakers.get(group, name), name)
+        return speakers.get(group) == name
+
     def _by_charts(self, cycle: Cycle) -> Iterator[Judgement]:
         for phase, value in samples_of(cycle).items():
             bucket = bucket_of(phase, cycle.conditions)
             if bucket is None:
                 continue
             series = self._series(cycle, phase, bucket_text(bucket))
+            if series is None:
+                continue
             finding = self._charted(series, phase, value, cycle)
             if finding is not None and not (phase == TOKENS and finding.direction == "high"):
                 yield _judgement(cycle, phase, value, finding, series.chart)
 
-    def _series(self, cycle: Cycle, phase: str, bucket: str) -> SeriesMemory:
-        """The series' memory, moved to the end; a new one may push out the one seen least recently."""
+    def _series(self, cycle: Cycle, phase: str, bucket: str) -> SeriesMemory | None:
+        """The series' memory, moved to the end; a new one needs room that a forgotten one leaves."""
         known = self.memory.series
+        self.memory.samples += 1
         key = f"{cycle.rank or '-'}/{phase}/{bucket}"
         series = known.pop(key, None)
         if series is None:
@@ -127,9 +148,12 @@ class Judgements:
             baseline = self.tuned.get((phase, bucket))
             if baseline is not None:
                 self._chart(series, phase).adopt(baseline)
-            while len(known) >= MOST_SERIES:
-                quiet = next((name for name, each in known.items() if each.chart.firing is None), None)
-                del known[quiet or next(iter(known))]
+            if len(known) >= MOST_SERIES:
+                oldest = next(iter(known))
+                if self.memory.samples - known[oldest].seen < FORGOTTEN:
+                    return None
+                del known[oldest]
+        series.seen = self.memory.samples
         known[key] = series
         return series
 

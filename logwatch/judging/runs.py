@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from logwatch.judging.conditions import TOKENS, bucket_of, bucket_text, samples_of
+from logwatch.judging.conditions import TOKENS, bucket_of, bucket_text, group_of, samples_of
 from logwatch.judging.facts import Facts, begin, note
 from logwatch.model import Cycle, Item, RunStarted
 
@@ -83,8 +83,3 @@ def series_of(run: Run) -> dict[str, dict[str, list[Observed]]]:
                 grown = cycle.cycles * (cycle.tokens_per_cycle or 1.0)
                 where.append(Observed(value, context, cycle.place.line, cycle.time, grown))
     return found
-
-
-def group_of(rank: str) -> str:
-    """The data-parallel part of a rank."""
-    return next((tag for tag in rank.split() if tag.startswith("DP")), "")

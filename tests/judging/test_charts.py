@@ -183,10 +183,8 @@ def test_no_series_breaks_a_chart(pattern, context):
     values = [pattern[n % len(pattern)] for n in range(1200)]
     contexts = None if context is None else [context[n % 8] for n in range(1200)]
     _, chart = findings(values, contexts=contexts)
-    written = TypeAdapter(ChartMemory).dump_json(chart.memory)
-    assert b"null" not in written.replace(b'"base":null', b"").replace(b'"firing":null', b"").replace(
-        b",null]", b""
-    )
+    adapter = TypeAdapter(ChartMemory)
+    assert adapter.validate_json(adapter.dump_json(chart.memory)) == chart.memory
 
 
 @pytest.mark.parametrize(

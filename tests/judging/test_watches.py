@@ -143,3 +143,15 @@ def test_a_run_with_other_settings_begins_anew():
     assert [(i.kind, i.onset.line) for i in found][:1] == [("level_shift", 2003)]
     other = [*same[:-1], started(2002, 1, tp_size=4)]
     assert run([*other, *reports(2003, 0.0195, 60, 1)]) == []
+
+
+def test_ranks_that_step_together_share_a_chart():
+    """Two tensor-parallel ranks write the same change twice: it is one shift, told of the first rank."""
+    rng = random.Random(7)
+    values = [0.019 + rng.gauss(0, 2e-5) + (5e-4 if n > 2000 else 0) for n in range(2100)]
+    reports = [
+        cycle(value, 2 * n + i, rank=rank, batch_size=1.0)
+        for n, value in enumerate(values)
+        for i, rank in enumerate(("TP1", "TP0"))
+    ]
+    assert [(i.kind, i.rank) for i in run(reports) if i.change is Change.OPENED] == [("level_shift", "TP0")]
