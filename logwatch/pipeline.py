@@ -239,4 +239,3 @@ class Pipeline:
         for item in items:
             for judged in self._judgements.feed(item):
                 yield from self._incidents.feed(judged)
-

@@ -1,0 +1,1 @@
+"""Level 6: the commands, one module each."""

@@ -158,11 +158,8 @@ class _Ways:
             last = last.body[0]
         tail_is_text = isinstance(last, Field) and last.kind == "text"
         for part in fixed if tail_is_text else rest:
-            if isinstance(part, Choice):
-                parts = [inner for branch in part.branches for inner in branch]
-            else:
-                parts = [part]
-            if not all(isinstance(inner, (Literal, Blank)) for inner in parts):
+            branches = part.branches if isinstance(part, Choice) else ((part,),)
+            if not all(isinstance(inner, (Literal, Blank)) for branch in branches for inner in branch):
                 yield self._at(
                     node.span,
                     "Between {...} and the end only literals may stand, and perhaps {:text} at the end",
