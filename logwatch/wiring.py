@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,11 @@ def default_state_directory(environment: Mapping[str, str]) -> Path:
     """`$STATE_DIRECTORY`, which systemd sets, or `~/.local/state/logwatch`."""
     given = environment.get("STATE_DIRECTORY", "").partition(":")[0]
     return Path(given) if given else Path.home() / ".local" / "state" / "logwatch"
+
+
+def most_open() -> int:
+    """How many logs are held open at most: a quarter of the descriptors that we may have, and no more than 64."""
+    return min(64, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
 
 
 def sources_of(config: Config) -> list[Source]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -43,7 +44,8 @@ class Log:
     def say(self, level: Level, message: str) -> None:
         """Write a line, never rate limited."""
         head = _PRIORITIES[level] if self._journal else f"logwatch {level.value}: "
-        with self._lock:
+        # Who reads our standard error may die before us; following and alerting go on without being heard.
+        with self._lock, contextlib.suppress(OSError, ValueError):
             self._stream.write(f"{head}{message.translate(_ESCAPED)}\n")
             self._stream.flush()
 
