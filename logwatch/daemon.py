@@ -10,9 +10,10 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import TypeVar
 
+from logwatch.backlog import Backlog
 from logwatch.config import Config
 from logwatch.errors import LogwatchError
-from logwatch.intake.chunks import Chunk
+from logwatch.intake.chunks import Chunk, Range
 from logwatch.intake.tail import Tail
 from logwatch.intake.wake import Waker
 from logwatch.model import Item, Level, Notice, Sink
@@ -34,7 +35,7 @@ from logwatch.outlets.web.site import Site
 from logwatch.outlets.web.webfile import WebFile
 from logwatch.pipeline import Pipeline, PipelineMemory, Settings
 from logwatch.units import format_bytes
-from logwatch.wiring import links_of, receivers_of, sources_of
+from logwatch.wiring import links_of, most_open, receivers_of, sources_of
 
 T = TypeVar("T")
 
@@ -43,6 +44,8 @@ PIPELINE = "pipeline/"
 HTTP_RELOAD_S = 10.0
 BUDGET_BYTES = 1 << 20
 """What one file may take of a turn, so that a busy one does not starve the others."""
+BULK_BYTES = 16 << 20
+"""A backlog of so many bytes in one file is read by the bulk path."""
 COMMIT_S = 0.5
 HOUSEKEEPING_S = 1.0
 RECOVERY_S = 300.0
@@ -95,6 +98,7 @@ class Daemon:
         self._pipelines: dict[str, Pipeline] = {}
         self._reading: dict[str, tuple[str, int]] = {}
         self._dirty: set[str] = set()
+        self._told = False
         self._delivered: dict[str, tuple[int, int]] = {}
         self._committed = self._kept_house = -1e9
         self.on_ready: Callable[[], object] = lambda: None
@@ -146,6 +150,7 @@ class Daemon:
         saved = self._state.load()
         self._memories = saved.memories
         self._waker = Waker(self._notice, self._config.follow.mode)
+        self._backlog = Backlog(self._config.grammars.directories)
         held = [(name, held) for name, held in self._systemd.stored() if name.startswith("log-")]
         self._kept_open = {name for name, _ in held}
         self._tail = Tail(
@@ -153,7 +158,9 @@ class Daemon:
             saved.positions,
             self._notice,
             waker=self._waker,
+            bulk_bytes=BULK_BYTES,
             held=[descriptor for _, descriptor in held],
+            most_open=most_open(),
         )
         self._deliver = Deliver(
             self._receivers,
@@ -190,7 +197,7 @@ class Daemon:
 
     def _pause(self) -> float:
         """Seconds to sleep if nothing happens: until the next commit, heartbeat or sign of life."""
-        uncommitted = self._dirty or self._tail.changed
+        uncommitted = self._dirty or self._tail.changed or self._told
         until_commit = self._committed + COMMIT_S - time.monotonic() if uncommitted else HOUSEKEEPING_S
         return max(0.0, min(until_commit, self._config.follow.interval, HOUSEKEEPING_S))
 
@@ -204,7 +211,6 @@ class Daemon:
             self._commit()
         if not self._state.failing:
             for chunk in self._tail.read(BUDGET_BYTES):
-                assert isinstance(chunk, Chunk), "ranges are given only where a bulk size was asked for"
                 self._read(chunk)
                 if self._state.urgent or self._commit_is_due():
                     self._commit()
@@ -219,7 +225,8 @@ class Daemon:
         self._turned = now
 
     def _commit_what_is_due(self) -> None:
-        if not self._dirty and not self._tail.changed:  # positions move without data too: where a file begins
+        # Positions move without data too (where a file begins), and so do the counts of deliveries.
+        if not self._dirty and not self._tail.changed and not self._told:
             self._watchdog.moved("commit")  # nothing to commit is no hang
         elif self._commit_is_due():
             self._commit()
@@ -227,17 +234,23 @@ class Daemon:
     def _commit_is_due(self) -> bool:
         return time.monotonic() - self._committed >= COMMIT_S
 
-    def _read(self, chunk: Chunk) -> None:
+    def _read(self, chunk: Chunk | Range) -> None:
         pipeline = self._pipeline(chunk.stream, chunk.path)
         self._dirty.add(chunk.stream)
-        if chunk.ends:
+        if isinstance(chunk, Range):
+            self._place(pipeline, chunk, chunk.start, chunk.end)
+            self._take(self._backlog.items(pipeline, chunk))
+        elif chunk.ends:
             self._take(pipeline.finish_file())
-            return
-        follows_on = self._reading.get(chunk.stream) == (chunk.path, chunk.offset)
-        if not follows_on:
-            pipeline.start_file(chunk.path, chunk.first_line, chunk.offset)
-        self._reading[chunk.stream] = (chunk.path, chunk.offset + len(chunk.data))
-        self._take(pipeline.feed_bytes(chunk.data))
+        else:
+            self._place(pipeline, chunk, chunk.offset, chunk.offset + len(chunk.data))
+            self._take(pipeline.feed_bytes(chunk.data))
+
+    def _place(self, pipeline: Pipeline, chunk: Chunk | Range, begin: int, end: int) -> None:
+        """Tell the pipeline where it is, unless the bytes follow on."""
+        if self._reading.get(chunk.stream) != (chunk.path, begin):
+            pipeline.start_file(chunk.path, chunk.first_line, begin)
+        self._reading[chunk.stream] = (chunk.path, end)
 
     def _take(self, items: Iterable[Item]) -> None:
         for item in items:
@@ -274,6 +287,7 @@ class Daemon:
             problems = ""
             self._config, self._settings = config, settings
             self._tail.reconfigure(sources_of(config))
+            self._backlog = Backlog(config.grammars.directories)
             for pipeline in self._pipelines.values():
                 pipeline.configure(settings)
             self._metrics.configure(settings.bands, config.speculation.baseline_tokens_per_second)
@@ -316,6 +330,7 @@ class Daemon:
         self._committed = time.monotonic()
         if done:
             self._dirty.clear()
+            self._told = False
             self._deliver.wake()
         else:
             self._tail.forget_commit()
@@ -353,7 +368,11 @@ class Daemon:
         """Carry the couriers' figures, which begin at 0 in each life, into the counters, which do not."""
         states = self._deliver.status()
         for now in states:
+            if now.name not in self._delivered:
+                self._metrics.add_receiver(now.name)
+                self._told = True
             before = self._delivered.get(now.name, (0, 0))
+            self._told |= before != (now.delivered, now.failed)
             for outcome, new in (
                 ("delivered", now.delivered - before[0]),
                 ("failed", now.failed - before[1]),

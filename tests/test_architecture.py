@@ -30,10 +30,11 @@ LEVELS = {
     "config": 3,
     "pipeline": 4,
     "wiring": 4,
-    "daemon": 5,
-    "commands": 6,
-    "cli": 7,
-    "__main__": 8,
+    "backlog": 5,
+    "daemon": 6,
+    "commands": 7,
+    "cli": 8,
+    "__main__": 9,
 }
 FOLDERS = {"grammar", "judging", "reading", "intake", "outlets", "commands"}
 PURE = {"model", "errors", "units", "grammar", "reading", "judging"}

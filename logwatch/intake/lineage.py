@@ -18,7 +18,8 @@ from logwatch.model import Level
 LATE_S = 60.0
 """A rotated file stays open this long after its last byte: another process may still be writing to it."""
 MOST_LATE = 2
-RANGE_BYTES = 1 << 28
+RANGE_BYTES = 1 << 25
+"""Commits wait for the end of a range, and so do alerts."""
 SETTLED_NS = 50_000_000
 
 

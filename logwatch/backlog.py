@@ -1,0 +1,102 @@
+"""Level 5: a large backlog by the bulk path: the items are those of the bytes, at the speed of a replay.
+
+After hours of downtime a followed file may hold gigabytes that nobody read. They come from the tail as ranges of whole
+lines; here these are read as columns, and what is left of them goes through the same pipeline. What bulk refuses goes
+through it as bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from logwatch.grammar.load import load_grammars
+from logwatch.model import Item, Read
+
+if TYPE_CHECKING:
+    from logwatch.intake.bulk import Bulk, Chunk
+    from logwatch.intake.chunks import Range
+    from logwatch.pipeline import Pipeline
+
+PIECE_BYTES = 4 << 20
+
+
+class Backlog:
+    """Reads ranges; what it learns from one serves the next.
+
+    Args:
+        directories: Of grammars, as configured. Polars is not loaded before the first range.
+    """
+
+    def __init__(self, directories: Sequence[Path]) -> None:
+        self._directories = directories
+        self._bulk: Bulk | None = None
+
+    def items(self, pipeline: Pipeline, part: Range) -> Iterator[Item]:
+        """What a range gives; the pipeline stands at its beginning, and then at its end.
+
+        Raises:
+            OSError: The file cannot be read. What was given by then counts twice if the range is read again.
+        """
+        offset = part.start
+        for data in _pieces(part):
+            found = None
+            if offset and not pipeline.memory.framing.parts:  # else a part of a message is awaited
+                found = self._reader().read(data, part.path, pipeline.line, offset)
+            offset += len(data)
+            if found is None:
+                yield from pipeline.feed_bytes(data)
+                continue
+            yield from _feed(pipeline, found)
+            pipeline.start_file(part.path, pipeline.line + found.lines, offset)
+            ignored = found.lines - found.matched - found.malformed
+            yield Read(
+                pipeline.stream, part.path, len(data), found.lines, found.matched, ignored, found.malformed
+            )
+
+    def _reader(self) -> Bulk:
+        if self._bulk is None:
+            from logwatch.intake.bulk import Bulk  # noqa: PLC0415  # loads polars
+
+            self._bulk = Bulk(load_grammars(self._directories))
+        return self._bulk
+
+
+def _pieces(part: Range) -> Iterator[bytes]:
+    """Whole lines of the range; a file's first line, which may begin with a byte order mark, by itself."""
+    with Path(part.file).open("rb") as file:
+        file.seek(part.start)
+        left = part.end - part.start
+        if part.start == 0:
+            first = file.readline()
+            left -= len(first)
+            yield first
+        held = b""
+        while left > 0:
+            data = file.read(min(PIECE_BYTES, left))
+            if not data:
+                break  # truncated under our hands: the tail finds out at its next look
+            left -= len(data)
+            end = data.rfind(b"\n") + 1
+            if end:
+                yield held + data[:end]
+                held = data[end:]
+            else:
+                held += data
+        if held:
+            yield held
+
+
+def _feed(pipeline: Pipeline, found: Chunk) -> Iterator[Item]:
+    """Items of a chunk; of reports in one piece only what comes after their records."""
+    for entry in found.entries(lambda _kind: pipeline.learns_nothing_of_prefills()):
+        if not isinstance(entry, tuple):
+            yield from pipeline.feed_records((entry,))
+            continue
+        piece, records = entry
+        items = pipeline.feed_whole(piece)
+        if items is None:
+            yield from pipeline.feed_records(records())
+        else:
+            yield from items
