@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 EARLY = 3
 """Reports after a start that are still its beginning: what happens there is compared with the run before."""
 
+MOST_ROWS = 2048
+"""Watched values: a hostile log may name any number of ranks and phases."""
+
 EXPLAIN_FOR = 12
 """Samples after an incident opened in which later evidence may still change its causes."""
 
@@ -155,6 +158,11 @@ class Incidents:
         memory = self.memory
         row = memory.rows.get(key)
         if row is None:
+            while len(memory.rows) >= MOST_ROWS:
+                calm = next((name for name, each in memory.rows.items() if not each.is_open), None)
+                if calm is None:
+                    return
+                del memory.rows[calm]
             row = memory.rows[key] = Row()
         for change in count(row, sample, rule):
             held = memory.held.get(key)

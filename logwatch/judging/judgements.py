@@ -172,7 +172,10 @@ class Judgements:
 
     def _chart(self, series: SeriesMemory, phase: str) -> Chart:
         least = TOKENS_EFFECT if phase == TOKENS else self.rules.least_effect
-        return Chart(self._run_length(series), least, self.rules.least_samples, series.chart)
+        run_length = (
+            0.0 if series.chart.frozen else self._run_length(series)
+        )  # no bank will be built any more
+        return Chart(run_length, least, self.rules.least_samples, series.chart)
 
     def _run_length(self, series: SeriesMemory) -> float:
         """Samples of one series between two false alarms, that all series together keep to the budget."""

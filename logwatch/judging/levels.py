@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 WAITING = 8
 MOST_RANKS = 16
+MOST_NAMES = 32
 WEIGHT = 1 / 16
 BATCH, CONTEXT = "batch size", "context"
 
@@ -45,6 +46,8 @@ def note_levels(levels: dict[str, Levels], cycle: Cycle, *, still: bool) -> None
     mine.count += 1
     weight = max(WEIGHT, 1 / mine.count)
     for name, value in oldest.items():
+        if name not in mine.usual and len(mine.usual) >= MOST_NAMES:
+            continue
         mine.usual[name] = mine.usual.get(name, value) + weight * (value - mine.usual.get(name, value))
 
 

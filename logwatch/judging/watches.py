@@ -35,6 +35,7 @@ TRAPPED_AFTER = 30
 
 RANK_EXCESS = 1.15
 MOST_RANKS = 256
+MOST_PHASES = 32
 SILENT_REQUESTS = 50
 _SPEAKING = frozenset({"decode", "phase", "report", "prefill", "spec_metrics"})
 
@@ -94,6 +95,11 @@ def watch(
         if item.kind == "decode":
             memory.drafts = memory.drafts or "tokens_per_cycle" in item.fields
             yield from _graph(memory, item)
+        elif item.kind == "spec_metrics":
+            tokens = item.fields.get("tokens_per_cycle")
+            if isinstance(tokens, int | float):
+                here = Moment(item.place.line, item.time)
+                yield _nothing(float(tokens), None, item.rank, here, usable=True)
         yield from _silence(memory, item)
     elif isinstance(item, RunStarted):
         memory.run, memory.drafts, memory.graphs, memory.ranks, memory.cycles = item.run, False, {}, {}, 0
@@ -119,10 +125,7 @@ def _speculation(
         return
     here = Moment(cycle.place.line, cycle.time)
     usable = not cycle.warm_up
-    most = float(cycle.conditions.draft_tokens or 16)
-    side = "low" if tokens <= NO_DRAFT else ""
-    sample = Sample(tokens, side, 1.0, here, Limits(NO_DRAFT, most, most), usable=usable)
-    yield NOTHING, f"{cycle.rank or '-'}/{TOKENS}/nothing", cycle.rank, sample
+    yield _nothing(tokens, cycle.conditions.draft_tokens, cycle.rank, here, usable=usable)
     time_s = cycle_time_s(cycle)
     batch = cycle.conditions.batch_size
     alone = batch is None or round(batch) == 1
@@ -130,6 +133,16 @@ def _speculation(
         rate = tokens / time_s
         side = "low" if rate < baseline else ""
         yield SLOWER, f"{cycle.rank or '-'}/speculation", cycle.rank, Sample(rate, side, baseline, here)
+
+
+def _nothing(
+    tokens: float, most: int | None, rank: str | None, here: Moment, *, usable: bool
+) -> tuple[Rule, str, str | None, Sample]:
+    """Whether anything is accepted at all."""
+    side = "low" if tokens <= NO_DRAFT else ""
+    highest = float(most or 16)
+    sample = Sample(tokens, side, 1.0, here, Limits(NO_DRAFT, highest, highest), usable=usable)
+    return NOTHING, f"{rank or '-'}/{TOKENS}/nothing", rank, sample
 
 
 def _graph(memory: WatchesMemory, record: Record) -> Iterator[tuple[Rule, str, str | None, Sample]]:
@@ -175,9 +188,13 @@ def _ranks(memory: WatchesMemory, cycle: Cycle) -> Iterator[tuple[Rule, str, str
     for phase, value in cycle.phases_s.items():
         if phase in WHOLE and "target_verify" in cycle.phases_s:
             continue
+        if phase not in memory.ranks and len(memory.ranks) >= MOST_PHASES:
+            continue
         known = memory.ranks.setdefault(phase, {})
         if cycle.rank in known or len(known) < MOST_RANKS:
-            known[cycle.rank] = replace(place, value=value)
+            known[cycle.rank] = RankValue(value, place.cycle, place.batch, place.context)
+        if len(known) < 2:
+            continue
         fresh = 3 * len(known)  # values older than three rounds are of other times
         others = [
             other.value

@@ -98,3 +98,27 @@ def test_an_incident_opens_before_it_changes_and_resolves_once(items):
             else:
                 assert before in {"opened", "worsened", "explained"}
             states[item.key] = item.change
+
+
+def test_memory_does_not_grow_with_names():
+    """Ten thousand ranks and phases are remembered no longer than two thousand."""
+    sizes = []
+    for count in (2000, 10_000):
+        stages = Judgements(BANDS, RULES), Incidents(BANDS, RULES)
+        reports = (
+            cycle(
+                phases={"target_verify": 0.03, f"phase_{n}": 0.01},
+                line=n,
+                rank=f"TP{n}",
+                tokens=1.9,
+                batch_size=1.0,
+            )
+            for n in range(count)
+        )
+        for _ in through(reports, *stages):
+            pass
+        sizes.append(
+            sum(len(a.dump_json(s.memory)) for a, s in zip((JUDGEMENTS, INCIDENTS), stages, strict=True))
+        )
+    assert sizes[1] < 1.2 * sizes[0]
+    assert sizes[1] < 2_000_000

@@ -155,3 +155,10 @@ def test_ranks_that_step_together_share_a_chart():
         for i, rank in enumerate(("TP1", "TP0"))
     ]
     assert [(i.kind, i.rank) for i in run(reports) if i.change is Change.OPENED] == [("level_shift", "TP0")]
+
+
+def test_other_engines_drafts_are_watched_too():
+    """Metrics lines of another engine that accept nothing, five in a row, are told."""
+    lines = [record(n, "spec_metrics", rank=None, tokens_per_cycle=1.0, accept_rate=0.0) for n in range(1, 8)]
+    [found] = run(lines)
+    assert (found.kind, found.noticed.line) == ("draft_does_nothing", 5)
