@@ -171,3 +171,59 @@ def test_each_line_is_seen_once_and_in_order(watcher, examples, pattern):
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+ONCE_FAILED = {
+    "truncated twice before the first look": "copytruncate(1) copytruncate(1) compress(1) turn(64)",
+    "truncated and renamed between two looks": "copytruncate(1) read copytruncate(0) over read",
+    "an empty copy stays in the queue": "copytruncate(0) compress(1) turn(64) over turn(64)",
+    "copied after a rename": "copytruncate(1) over copytruncate(0) turn(64)",
+    "an unread file packed while its descriptor is open": "copytruncate(1) over compress(1) read",
+    "truncated, renamed and packed": "over read copytruncate(1) over compress(1) read",
+    "truncated, renamed, and the next one copied": "over read copytruncate(1) over copytruncate(0) read",
+    "one byte read, and the new line begins with it": "half(1) kill compress(1) read copytruncate(60) turn(700)",
+    "one byte read, and a later file begins with it": "half(1) read over over",
+    "one byte read, truncated, renamed": "half(1) turn(64) copytruncate(1) rename(0) turn(64)",
+    "renamed and packed while down, one byte read": "half(1) read commit kill over compress(1) read",
+    "drained, packed while down, nothing new": "late(0) read restart compress(1) turn(64)",
+    "other rotated files begin alike": (
+        "late(0) read restart read commit rename(1) turn(64) half(6) kill compress(1) read commit copytruncate(7) "
+        "compress(3) turn(1048576)"
+    ),
+    "waiting to be read when it is packed": "copytruncate(4) over over turn(64) compress(1)",
+    "descriptor given back and name lost": "rename(0) read compress(1) late(0) over compress(2) read",
+    "truncated while closed, then unlinked": (
+        "over read restart copytruncate(4) copytruncate(1) over turn(64) compress(1)"
+    ),
+    "empty copies are no streams": "commit copytruncate(1) turn(64) copytruncate(0) turn(64)",
+    "copied unread, then truncated to nothing": "write(1) copytruncate(0) compress(1) commit",
+}
+
+
+@pytest.mark.parametrize("pattern", ["a.log", "a.log*"])
+@pytest.mark.parametrize("steps", ONCE_FAILED.values(), ids=ONCE_FAILED)
+def test_what_once_failed(steps, pattern):
+    """Sequences by which the model once found a loss, a repetition or a stray stream."""
+    machine = type("Machine", (Rotating,), {"pattern": pattern})()
+    machine.begin()
+    does = {
+        "write": machine.write,
+        "half": machine.write_half_a_line,
+        "rename": lambda more: machine.rotate_by_rename(later=False, more=more),
+        "late": lambda more: machine.rotate_by_rename(later=True, more=more),
+        "copytruncate": machine.rotate_by_copytruncate,
+        "over": machine.rename_over,
+        "compress": machine.compress,
+        "turn": machine.turn,
+        "read": machine.read_all,
+        "commit": machine.commit,
+        "kill": machine.kill,
+        "restart": machine.restart,
+    }
+    try:
+        for step in steps.split():
+            name, _, argument = step.rstrip(")").partition("(")
+            does[name](*([int(argument)] if argument else []))
+            machine.nothing_out_of_order()
+    finally:
+        machine.teardown()
