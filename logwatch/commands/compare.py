@@ -172,14 +172,17 @@ def _headline(found: Comparison) -> str:
         needed = open_ones.get("target_verify", max(open_ones.values(), default=0))
         more = f": about {needed} samples on each side are needed" if needed else ""
         return f"{_SAYS[found.verdict]}{more if found.verdict == 'cannot_tell' else ''}"
-    cause = f", most likely {found.causes[0].cause}" if found.causes else ""
+    cause = f", most likely {found.causes[0].cause}" if found.causes and found.causes[0].score else ""
     return f"{_SAYS[found.verdict]}: {main.phase} x {main.ratio:.2f}{cause}"
 
 
 def _sentences(found: Comparison) -> list[str]:
     from logwatch.judging.economics import cost_sentence
 
-    told = [f"Cause: {cause.cause} ({cause.score:.2f}). {cause.evidence}" for cause in found.causes]
+    told = [
+        f"Cause: {cause.cause}{f' ({cause.score:.2f})' if cause.score else ''}. {cause.evidence}"
+        for cause in found.causes
+    ]
     for side, each in zip(("Before", "After"), found.economics, strict=True):
         told.append(f"{side}: {_throughput(each)} {cost_sentence(each)}".strip())
     where = {(each.conditions, each.context) for each in found.phases if each.conditions}

@@ -83,7 +83,7 @@ def p_value(strata: Sequence[Stratum]) -> float:
         times = _times(s)
         freedom += n / times[0] + m / times[1]
         weight = n * m / (n + m + 1)
-        above = 1 - _pairs_at_most(s.a, s.b, 0.0) / (n * m)
+        above = _pairs_above(s) / (n * m)
         score += weight * (above - 0.5)
         variance += (weight * _deviation(n, m, *times)) ** 2
     return min(float(2 * stats.t.sf(abs(score) / math.sqrt(variance), max(freedom, 1.0))), 1.0)
@@ -156,9 +156,7 @@ def _exact(strata: Sequence[Stratum]) -> float:
     for s in strata:
         n, m = len(s.a), len(s.b)
         weight = 1 / (n + m + 1)
-        at_most = _pairs_at_most(s.a, s.b, 0.0)
-        below = _pairs_at_most(s.a, s.b, -1e-15 * float(np.abs(s.a).max()))
-        u = n * m - (at_most + below) / 2
+        u = _pairs_above(s)
         found += weight * (u - n * m / 2)
         counts = _rank_sum_counts(n, m)
         new: dict[float, float] = {}
@@ -190,6 +188,15 @@ def _placements(values: Array, others: Array) -> Array:
     left = np.searchsorted(ordered, values, "left")
     right = np.searchsorted(ordered, values, "right")
     return (left + right) / (2.0 * len(others))
+
+
+def _pairs_above(stratum: Stratum) -> float:
+    """Pairs with b above a, ties half."""
+    ordered = np.sort(stratum.b)
+    below = (
+        np.searchsorted(ordered, stratum.a, "left").sum() + np.searchsorted(ordered, stratum.a, "right").sum()
+    )
+    return len(stratum.a) * len(stratum.b) - float(below) / 2
 
 
 def _pairs_at_most(a: Array, b: Array, limit: float, *, ordered: bool = False) -> int:

@@ -168,3 +168,10 @@ def test_tuning_needs_samples():
     """Too few samples at equal conditions are an error that says how many there are."""
     with pytest.raises(BandError, match="at most 5 samples at equal conditions, 8 are needed"):
         tune([run([0.019] * 5)])
+
+
+def test_constants_are_equal_to_themselves():
+    """Samples without any spread, all ties, differ from nothing."""
+    constant = Stratum(np.zeros(6), np.zeros(6))
+    assert p_value([constant]) == pytest.approx(1.0)
+    assert compare(run([0.019] * 6), run([0.019] * 6)).verdict == "same"
