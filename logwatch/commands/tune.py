@@ -85,6 +85,8 @@ def _provenance(run: Run) -> Iterator[str]:
     when = f", {times[0]} to {times[-1]}" if times else ""
     version = f", version {run.facts.version}" if run.facts.version else ""
     yield f"# {_plain(run.label)}: {len(run.cycles)} samples{when}{version}"
+    if not any(c.conditions.batch_size or c.conditions.context_tokens for c in run.cycles):
+        yield "#   it says neither batch size nor context: what is learnt holds for the load it had"
     known = ("model_path", "tp_size", "attention_backend", "speculative_algorithm", "disable_cuda_graph")
     settings = [f"{name}={run.facts.settings[name]}" for name in known if name in run.facts.settings]
     environment = [f"{name}={value}" for name, value in sorted(run.facts.merged().items())]
