@@ -108,7 +108,7 @@ class Raw:
 
 
 def drip() -> int:
-    """A server that sends a byte of its answer every half second, for ever."""
+    """A server that sends a digit of its status every half second, for ever."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -117,9 +117,9 @@ def drip() -> int:
 
             def slowly(client: socket.socket = client) -> None:
                 with contextlib.suppress(OSError):
-                    client.sendall(b"HTTP/1.1 200 OK\r\n")
+                    client.sendall(b"HTTP/1.1 20")
                     while True:
-                        client.sendall(b"X")
+                        client.sendall(b"0")
                         time.sleep(0.5)
 
             threading.Thread(target=slowly, daemon=True).start()
