@@ -17,6 +17,7 @@ from logwatch.judging.economics import cost_sentence, economics_of
 from logwatch.judging.facts import Facts, begin, note
 from logwatch.judging.levels import BATCH, CONTEXT, Levels, before_and_after, note_levels
 from logwatch.judging.stretch import Row, Rule, Sample, count, forget, steadiness
+from logwatch.judging.terms import band_text, incident_key, ratio_of, severity_of
 from logwatch.judging.watches import RANK, WatchesMemory, trap_text, watch
 from logwatch.model import (
     Cause,
@@ -26,7 +27,6 @@ from logwatch.model import (
     Incident,
     Item,
     Judgement,
-    Limits,
     Malformed,
     Moment,
     Read,
@@ -34,7 +34,6 @@ from logwatch.model import (
     RunStarted,
     Signal,
 )
-from logwatch.units import milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,9 +46,6 @@ MOST_ROWS = 2048
 
 EXPLAIN_FOR = 12
 """Samples after an incident opened in which later evidence may still change its causes."""
-
-INFO, WARNING = 0.02, 0.10
-"""Shifts that a chart tells are `info` below the first, `warning` below the second, else `critical`."""
 
 
 @dataclass
@@ -172,7 +168,7 @@ class Incidents:
             elif held is not None:
                 after = row.level
                 now = replace(
-                    held.incident, after=after, samples=row.samples, ratio=_ratio(after, held.reference)
+                    held.incident, after=after, samples=row.samples, ratio=ratio_of(after, held.reference)
                 )
                 if change is Change.WORSENED:
                     held.incident = replace(now, change=change, band=sample.limits)
@@ -233,14 +229,14 @@ class Incidents:
             del memory.held[key]
             held.incident = replace(held.incident, change=finding.change, resolved=finding.resolved)
         else:
-            ratio = _ratio(finding.after, finding.before)
+            ratio = ratio_of(finding.after, finding.before)
             held.incident = replace(
                 held.incident,
                 change=finding.change,
                 after=finding.after,
                 ratio=ratio,
                 samples=finding.samples,
-                severity=_severity(item.phase, finding, ratio),
+                severity=severity_of(item.phase, finding, ratio),
                 detail=finding.detail or held.incident.detail,
             )
         if not held.mute:
@@ -261,7 +257,7 @@ class Incidents:
         cycle = item.cycle
         tokens = item.phase == TOKENS and finding.kind == "level_shift"
         kind = "acceptance_dropped" if tokens else finding.kind
-        ratio = _ratio(finding.after, finding.before)
+        ratio = ratio_of(finding.after, finding.before)
         incident = Incident(
             key=incident_key(cycle.stream, cycle.rank, item.phase, kind, finding.onset),
             change=Change.OPENED,
@@ -271,7 +267,7 @@ class Incidents:
             stream=cycle.stream,
             rank=cycle.rank,
             run=cycle.run,
-            severity=_severity(item.phase, finding, ratio),
+            severity=severity_of(item.phase, finding, ratio),
             onset=finding.onset,
             noticed=Moment(cycle.place.line, cycle.time),
             resolved=None,
@@ -376,26 +372,3 @@ class Incidents:
 
     def _stream(self, cycle: Cycle | None) -> str:
         return cycle.stream if cycle is not None else self.memory.stream
-
-
-def incident_key(stream: str, rank: str | None, phase: str, kind: str, onset: Moment) -> str:
-    """Key of an incident: its onset's time tells lines of different files of one stream apart."""
-    at = f"{onset.line}@{onset.time}" if onset.time else f"{onset.line}"
-    return f"{stream}/{rank or '-'}/{phase}/{kind}/{at}"
-
-
-def band_text(limits: Limits) -> str:
-    """A band for people: `17.00 ms to 21.00 ms`."""
-    return f"{milliseconds(limits.low)} to {milliseconds(limits.high)}"
-
-
-def _ratio(after: float, before: float) -> float:
-    return after / before if before else 1.0
-
-
-def _severity(phase: str, finding: Finding, ratio: float) -> str:
-    """By the size of the shift; a phase that got faster is good to know, no more."""
-    effect = abs(ratio - 1)
-    if effect < INFO or (finding.direction == "low" and phase != TOKENS):
-        return "info"
-    return "warning" if effect < WARNING or finding.kind != "level_shift" else "critical"
