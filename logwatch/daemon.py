@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from queue import Empty, Queue
 from typing import TypeVar
@@ -13,7 +13,7 @@ from typing import TypeVar
 from logwatch.backlog import Backlog
 from logwatch.config import Config
 from logwatch.errors import LogwatchError
-from logwatch.intake.chunks import Chunk, Range
+from logwatch.intake.chunks import Chunk, Lag, Range
 from logwatch.intake.tail import Tail
 from logwatch.intake.wake import Waker
 from logwatch.model import Item, Level, Notice, Sink
@@ -48,6 +48,7 @@ BULK_BYTES = 16 << 20
 """A backlog of so many bytes in one file is read by the bulk path."""
 COMMIT_S = 0.5
 HOUSEKEEPING_S = 1.0
+OBSERVE_ALL_S = 30.0
 RECOVERY_S = 300.0
 """How long a start may take that has to mend a large state file."""
 HEALTHY_S = 60.0
@@ -100,7 +101,9 @@ class Daemon:
         self._dirty: set[str] = set()
         self._told = False
         self._delivered: dict[str, tuple[int, int]] = {}
-        self._committed = self._kept_house = -1e9
+        self._lagged: set[str] = set()
+        self._observed: set[str] = set()
+        self._committed = self._kept_house = self._observed_s = -1e9
         self.on_ready: Callable[[], object] = lambda: None
         site = Site(
             metrics=self._metrics,
@@ -343,8 +346,7 @@ class Daemon:
     def _keep_house(self) -> None:
         """What is looked at about once a second: lag, vanished streams, status, sign of life."""
         lags = self._tail.lag()
-        for stream, lag in lags.items():
-            self._metrics.observe_source(stream, lag.bytes, lag.seconds)
+        self._observe_sources(lags)
         self._metrics.observe_files(self._tail.open_files)
         self._board.forget(self._metrics.expire())
         for stream in self._pipelines.keys() - lags.keys():
@@ -354,6 +356,17 @@ class Daemon:
         self._observe_delivery()
         self._keep_open()
         self._systemd.status(self._status())
+
+    def _observe_sources(self, lags: Mapping[str, Lag]) -> None:
+        """Tell the metrics of lag; of the many that have none only now and then, so that they stay known."""
+        now = time.monotonic()
+        lagging = {stream for stream, lag in lags.items() if lag.bytes or lag.seconds}
+        told = lagging | self._lagged | (lags.keys() - self._observed)
+        if now - self._observed_s >= OBSERVE_ALL_S:
+            self._observed_s, told = now, set(lags)
+        for stream in told & lags.keys():
+            self._metrics.observe_source(stream, lags[stream].bytes, lags[stream].seconds)
+        self._lagged, self._observed = lagging, set(lags)
 
     def _keep_open(self) -> None:
         """Have systemd hold the logs that are being read: one deleted during a restart can still be read."""

@@ -45,11 +45,6 @@ class Lineage(Succession):
         return self.behind or len(self.parts) > 1 or bool(self._late) or self.missing_since is not None
 
     @property
-    def is_open(self) -> bool:
-        """Whether its live file holds a descriptor: it was read not long ago."""
-        return bool(self.parts) and self.parts[-1].file is not None
-
-    @property
     def unread(self) -> int:
         """Bytes not yet given out, as far as sizes tell."""
         return sum(max(0, part.size - part.offset) for part in self.parts if not part.packed)

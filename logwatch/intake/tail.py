@@ -28,6 +28,7 @@ from logwatch.model import Level, Notice, Notify
 __all__ = ["Chunk", "Lag", "Range", "Source", "Tail"]
 
 FULL_SCAN_S = 10.0
+NO_LAG = Lag(0, 0.0)
 RETIRE_S = 300.0
 
 
@@ -66,6 +67,7 @@ class Tail:
         self._followed = Followed(self._shop, sources, saved)
         self._restless: set[str] = set()
         self._moved: set[str] = set()
+        self._lagging: set[str] = set()
         self._scanned = -1e18
         for descriptor in held:
             self._adopt(descriptor)
@@ -97,6 +99,10 @@ class Tail:
             self.behind = self.behind or feed.behind
             if feed.changed:
                 self._moved.add(feed.stream)
+            if feed.unread:
+                self._lagging.add(feed.stream)
+            else:
+                self._lagging.discard(feed.stream)
             if isinstance(feed, Lineage) and feed.restless:
                 self._restless.add(feed.stream)
             else:
@@ -127,7 +133,13 @@ class Tail:
                     if os.path.dirname(beside) == near:
                         due[lineage.stream] = lineage
         if not hints:
-            due |= {each.stream: each for each in self._followed.lineages if each.is_open}
+            known, feeds = self._shop.known, self._followed.feeds
+            owners = (known.get(part.identity) for part in self._shop.open_parts.values())
+            due |= {
+                each.stream: feeds[each.stream]
+                for each in owners
+                if each is not None and each.stream in feeds
+            }
         return list(due.values())
 
     # -- what is kept and told ----------------------------------------------------------------------------------
@@ -163,10 +175,14 @@ class Tail:
     def lag(self) -> dict[str, Lag]:
         """How far each stream is behind."""
         now = self._clock()
-        return {
-            stream: Lag(feed.unread, now - feed.behind_since if feed.behind_since is not None else 0.0)
-            for stream, feed in self._followed.feeds.items()
-        }
+        found = dict.fromkeys(self._followed.feeds, NO_LAG)
+        for stream in self._lagging:
+            feed = self._followed.feeds.get(stream)
+            if feed is not None:
+                found[stream] = Lag(
+                    feed.unread, now - feed.behind_since if feed.behind_since is not None else 0.0
+                )
+        return found
 
     @property
     def changed(self) -> bool:
