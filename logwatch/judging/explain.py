@@ -63,7 +63,8 @@ def explain(
     """Every candidate of these runs of one stream, in their order."""
     found: list[Candidate] = []
     judge = Judgements(bands, rules, tuned)
-    for number, run in enumerate(runs):
+    for run in runs:
+        number = run.number - 1
         started = (
             RunStarted(run.cycles[0].place, run.path, number, run.started, run.facts.settings)
             if run.cycles

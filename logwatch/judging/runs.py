@@ -44,12 +44,10 @@ class Observed:
 
 def gather(runs: list[Run], path: str, item: Item) -> None:
     """Put an item to its run; a run begins with `RunStarted`."""
-    if isinstance(item, RunStarted) or not runs:
-        number = runs[-1].number + 1 if runs else 1
-        if isinstance(item, RunStarted):
-            runs.append(Run(path, number, item.time, begin(item)))
-        else:
-            runs.append(Run(path, number))
+    if isinstance(item, RunStarted):
+        runs.append(Run(path, item.run + 1, item.time, begin(item)))
+    if not runs:
+        return  # an event before any run
     run = runs[-1]
     note(run.facts, item)
     if isinstance(item, Cycle):
