@@ -381,6 +381,7 @@ def latency(folder: Path, rounds: int) -> tuple[str, list[str]]:
         until(lambda: running.total("logwatch_cycles_total", 'phase="target_verify"') >= 200, 20)
         for number in range(rounds):
             value = 19.5 + number * 0.001
+            time.sleep(0.6 + 0.4 * (number * 0.618 % 1))  # on its own, as in life
             begun = time.monotonic()
             with log.open("a") as file:
                 # What closes the report is the next line, as in life.

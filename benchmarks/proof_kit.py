@@ -94,8 +94,9 @@ class Daemon:
             str(self.folder / "logwatch.toml"),
         ]
         command += ["--state", str(self.folder / "state")]
-        self._said: list[str] = []
-        self._ready = threading.Event()
+        said: list[str] = []
+        ready = threading.Event()
+        self._said = said
         self.address = ""
         self.process = subprocess.Popen(
             command,
@@ -106,20 +107,20 @@ class Daemon:
             preexec_fn=self._limits,  # noqa: PLW1509  # set before any thread of ours runs Python code in the child
             errors="replace",
         )
-        threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
-        if not self._ready.wait(60):
+        threading.Thread(target=self._listen, args=(self.process, ready, said), daemon=True).start()
+        if not ready.wait(60) or not self.address:
             raise RuntimeError("the daemon did not become ready: " + self.said())
         self.startup_s = time.monotonic() - begun
         return self.startup_s
 
-    def _listen(self, process: subprocess.Popen[str]) -> None:
+    def _listen(self, process: subprocess.Popen[str], ready: threading.Event, said: list[str]) -> None:
         assert process.stderr is not None
         for line in process.stderr:
-            self._said.append(line)
+            said.append(line)
             if found := re.search(r"metrics at (\S+)/metrics", line):
                 self.address = found[1]
-                self._ready.set()
-        self._ready.set()
+                ready.set()
+        ready.set()
 
     def said(self) -> str:
         """All that it wrote on standard error."""
