@@ -120,7 +120,11 @@ def records_of(data):
     chunk = BULK.read(data[head:end], "p", 2, head) if head < end else None
     if chunk is None:
         return None, None
-    items = watched(data[:end])
+    pipeline = Pipeline(SETTINGS, "s", "p")
+    items = [*pipeline.feed_bytes(data[:head])]
+    if pipeline.memory.framing.parts:
+        return None, None  # the first line is a part of a message: then `Feeder` does not ask either
+    items += [*pipeline.feed_bytes(data[head:end]), *pipeline.finish()]
     expected = [item for item in items if isinstance(item, Record | Malformed) and item.place.offset >= head]
     return expected, list(chunk.records())
 

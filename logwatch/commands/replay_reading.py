@@ -175,11 +175,11 @@ class Feeder:
                 self.unseen["accept"] += len(piece.labels) - len(piece.phases_s)
                 yield from items
 
-    def _passed_over(self, kind: str) -> bool:
-        """Whether a record of this kind would change nothing; then it is counted only."""
+    def _passed_over(self, kind: str, count: int) -> bool:
+        """Whether so many records of this kind would change nothing; then they are counted only."""
         if not self._pipeline.learns_nothing_of_prefills():
             return False
-        self.unseen[kind] += 1
+        self.unseen[kind] += count
         return True
 
 

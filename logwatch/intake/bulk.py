@@ -70,7 +70,8 @@ class Chunk:
         """The same, with reports in one piece as `Piece` and a way to their records.
 
         Args:
-            passed_over: Is asked at a record of a `PASSABLE` kind whether it may be left out.
+            passed_over: Is asked at a record of a `PASSABLE` kind whether it, and all of its kind that follow at
+                once, may be left out: kind and how many.
         """
         return self._found.entries(passed_over) if self._found else iter(())
 

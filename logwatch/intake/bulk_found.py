@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from logwatch.grammar.rust import Table
     from logwatch.model import Value
 
-    PassedOver: TypeAlias = Callable[[str], bool]
+    PassedOver: TypeAlias = Callable[[str, int], bool]
     Again: TypeAlias = Callable[[], Iterator[Record | Malformed]]
     Ints: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 PASSABLE = frozenset({"prefill"})
 """Kinds of records that a caller may leave out where they would change nothing."""
 
-_HEADER, _LINE = 2, 1
-_CODES = {"report": _HEADER, "phase": _LINE, "accept": _LINE}
+_HEADER, _LINE, _PASSABLE = 2, 1, -1
+_CODES = {"report": _HEADER, "phase": _LINE, "accept": _LINE, **dict.fromkeys(PASSABLE, _PASSABLE)}
 
 
 @dataclass(slots=True)
@@ -71,19 +71,34 @@ class Origin:
 
 
 class _Columns:
-    """One table as Python lists."""
+    """One table as Python lists, made when they are first asked for: most prefill lines never are."""
 
     def __init__(self, table: Table) -> None:
         self.kind = table.kind
-        self.subs: list[int] = table.frame["row"].to_list()
-        self.named: dict[str, list[Value | None]] = table.frame.drop("row").to_dict(as_series=False)
-        self._items = list(self.named.items())
-        self.phases = cast("list[str]", self.named.get("phase", []))
-        self.seconds = cast("list[float | None]", self.named.get("seconds", []))
-        self.shares = cast("list[float | None]", self.named.get("share", []))
+        self._frame = table.frame
+
+    @cached_property
+    def subs(self) -> list[int]:
+        return self._frame["row"].to_list()
+
+    @cached_property
+    def named(self) -> dict[str, list[Value | None]]:
+        return self._frame.drop("row").to_dict(as_series=False)
+
+    @cached_property
+    def phases(self) -> list[str]:
+        return cast("list[str]", self.named.get("phase", []))
+
+    @cached_property
+    def seconds(self) -> list[float | None]:
+        return cast("list[float | None]", self.named.get("seconds", []))
+
+    @cached_property
+    def shares(self) -> list[float | None]:
+        return cast("list[float | None]", self.named.get("share", []))
 
     def fields(self, at: int) -> dict[str, Value]:
-        return {name: value for name, values in self._items if (value := values[at]) is not None}
+        return {name: value for name, values in self.named.items() if (value := values[at]) is not None}
 
     def get(self, name: str, at: int) -> float | None:
         values = self.named.get(name)
@@ -101,7 +116,7 @@ class Found:
         odd: Records that were read singly.
         which: By position in the log's order: the table, or -1 for `odd`.
         where: The index in it.
-        tails: Lines of a report in one piece that begins there; 0 elsewhere.
+        tails: How many go together with it: lines of a report in one piece, passable records of one kind.
     """
 
     tables: list[_Columns]
@@ -127,9 +142,7 @@ class Found:
         sizes = [len(sub) for sub in subs] + [len(odd)]
         which = np.repeat([*range(len(tables)), -1], sizes)
         where = np.concatenate([np.arange(size) for size in sizes])
-        codes = [
-            _HEADER if t.kind == "report" else _LINE if t.kind in {"phase", "accept"} else 0 for t in tables
-        ]
+        codes = [_CODES.get(table.kind, 0) for table in tables]
         code = np.repeat([*codes, 0], sizes)
         own = np.concatenate([*(bare[sub] for sub in subs), np.zeros(len(odd), np.bool_)])
         order = np.argsort(lines, kind="stable")
@@ -140,6 +153,10 @@ class Found:
         heads = np.flatnonzero(code == _HEADER)
         tails = np.zeros(len(order), np.int64)
         tails[heads] = stops[np.searchsorted(stops, heads, side="right")] - heads - 1
+        passable = code == _PASSABLE
+        stops = np.append(np.flatnonzero(~passable), len(order))
+        runs = np.flatnonzero(passable)
+        tails[runs] = stops[np.searchsorted(stops, runs, side="right")] - runs - 1
         return cls(
             [_Columns(table) for table in tables],
             [record for _, record in odd],
@@ -173,16 +190,16 @@ class Found:
         """Records, and reports in one piece; see `bulk.Chunk.entries`."""
         at = 0
         while at < len(self.which):
-            end = at + 1 + self.tails[at]
-            piece = self._piece(at, end) if end > at + 1 else None
-            which = self.which[at]
-            if piece is not None:
+            tail, which = self.tails[at], self.which[at]
+            end = at + 1 + tail
+            kind = self.tables[which].kind if which >= 0 else ""
+            if kind in PASSABLE:
+                if not passed_over(kind, tail + 1):
+                    end = at + 1
+                    yield from self.records(at, end)
+            elif tail and (piece := self._piece(at, end)) is not None:
                 yield piece, partial(self.records, at, end)
-            elif (
-                which < 0
-                or self.tables[which].kind not in PASSABLE
-                or not passed_over(self.tables[which].kind)
-            ):
+            else:
                 yield from self.records(at, end)
             at = end
 

@@ -73,7 +73,7 @@ def test_records_come_in_the_order_of_the_log():
 
 def test_a_report_in_one_piece_is_one_entry():
     """With all that its lines say, and a way to its records."""
-    (entry,) = read(HEADER + LINES).entries(lambda _: False)
+    (entry,) = read(HEADER + LINES).entries(lambda *_: False)
     piece, records = entry
     assert isinstance(piece, Piece)
     assert (piece.time, piece.rank, piece.cycles) == ("2026-02-11T08:15:02", "TP0", 100)
@@ -96,7 +96,7 @@ def test_a_report_in_one_piece_is_one_entry():
 )
 def test_what_is_not_in_one_piece_comes_record_by_record(data, pieces):
     """The general way decides about it."""
-    entries = list(read(data).entries(lambda _: False))
+    entries = list(read(data).entries(lambda *_: False))
     assert sum(isinstance(entry, tuple) for entry in entries) == pieces
 
 
@@ -105,10 +105,10 @@ def test_records_may_be_passed_over():
     prefill = b"[2026-02-11 08:15:02 TP0] Prefill batch, #new-seq: 1, #new-token: 64, #cached-token: 0\n"
     asked = []
 
-    def passed_over(kind):
-        asked.append(kind)
+    def passed_over(kind, count):
+        asked.append((kind, count))
         return len(asked) > 1
 
     entries = list(read(prefill * 3 + LINES).entries(passed_over))
-    assert asked == ["prefill"] * 3
+    assert asked == [("prefill", 3), ("prefill", 2)]
     assert [entry.kind for entry in entries] == ["prefill", "phase", "phase", "accept"]
