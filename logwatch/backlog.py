@@ -90,7 +90,7 @@ def _pieces(part: Range) -> Iterator[bytes]:
 
 def _feed(pipeline: Pipeline, found: Chunk) -> Iterator[Item]:
     """Items of a chunk; of reports in one piece only what comes after their records."""
-    for entry in found.entries(lambda _kind: pipeline.learns_nothing_of_prefills()):
+    for entry in found.entries(lambda *_: pipeline.learns_nothing_of_prefills()):
         if not isinstance(entry, tuple):
             yield from pipeline.feed_records((entry,))
             continue

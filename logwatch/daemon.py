@@ -25,6 +25,7 @@ from logwatch.outlets.memories import read_back, written
 from logwatch.outlets.metrics import Metrics
 from logwatch.outlets.metrics_memory import MetricsMemory
 from logwatch.outlets.state import State
+from logwatch.outlets.state_file import lock
 from logwatch.outlets.systemd import Systemd, Watchdog
 from logwatch.outlets.web.api import refill
 from logwatch.outlets.web.app import build_app
@@ -149,6 +150,7 @@ class Daemon:
 
     def _open(self) -> None:
         self._systemd.extend_start(RECOVERY_S)
+        self._lock = lock(self._state_directory)
         self._state = State(self._state_directory, self._notice, keep_s=self._config.history.keep)
         saved = self._state.load()
         self._memories = saved.memories
@@ -195,6 +197,8 @@ class Daemon:
         self._tail.close()
         self._waker.close()
         self._state.close()
+        if self._lock is not None:
+            os.close(self._lock)
 
     # -- a turn ------------------------------------------------------------------------------------
 
@@ -289,6 +293,7 @@ class Daemon:
         else:
             problems = ""
             self._config, self._settings = config, settings
+            self._state.keep_s = config.history.keep
             self._tail.reconfigure(sources_of(config))
             self._backlog = Backlog(config.grammars.directories)
             for pipeline in self._pipelines.values():

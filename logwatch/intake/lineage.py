@@ -101,6 +101,8 @@ class Lineage(Succession):
         return unnamed and not part.packed and part.file.facts().links == 0
 
     def _finish(self, part: Part) -> Iterator[Chunk]:
+        if not part.final:
+            self._say("deleted", f"{self.path} was deleted; it is read to its end")
         self.parts.remove(part)
         self.changed = True
         done = Finished(part.path, part.identity, part.mark_at(part.offset), part.line, part.modified_ns)

@@ -71,7 +71,8 @@ class Part:
     @property
     def is_quiet(self) -> bool:
         """Whether nothing was written since it was found drained."""
-        return self.size == self.offset and self.modified_ns == self.quiet_ns and not self.final
+        drained = self.packed or self.size == self.offset
+        return drained and self.modified_ns == self.quiet_ns and not self.final
 
     @property
     def at_line_start(self) -> bool:
@@ -110,13 +111,17 @@ class Part:
         Raises:
             Changed: It does not hold what the mark says.
         """
-        if self.mark is not None and not self.mark.fits(file.read_at):
-            raise Changed
+        # In this order, and each byte once: a packed file reads forward only.
+        head = file.read_at(0, min(self.offset, HEAD_BYTES))
         start = max(0, self.offset - RECENT_BYTES)
-        self.recent = bytearray(file.read_at(start, self.offset - start))
-        self.head = bytearray(file.read_at(0, min(self.offset, HEAD_BYTES)))
-        if len(self.recent) < self.offset - start:
+        recent = file.read_at(start, self.offset - start)
+        if len(recent) < self.offset - start:
             raise Changed
+        if (mark := self.mark) is not None:
+            same = not mark.head_bytes or digest(head[: mark.head_bytes]) == mark.head
+            if not same or (mark.window_bytes and digest(recent[-mark.window_bytes :]) != mark.window):
+                raise Changed
+        self.head, self.recent = bytearray(head), bytearray(recent)
         self.file, self.packed, self.mark = file, file.packed, None
 
     def close(self) -> None:
@@ -165,7 +170,7 @@ class Part:
         data = self.file.read_at(self.offset - len(known), len(known) + count)
         if data[: len(known)] != known:
             raise Changed
-        if self.offset and self.file.read_at(0, len(self.head)) != self.head:
+        if not self.packed and self.file.read_at(0, len(self.head)) != self.head:
             raise Changed
         return data[len(known) :]
 

@@ -38,9 +38,16 @@ class History:
         wanted = {"stream": query.stream, "coalesce(rank, '')": query.rank, "phase": query.phase}
         where, values = _where(wanted, query.since_s, query.until_s)
         sql = f"SELECT {_SAMPLE} FROM samples WHERE {where} ORDER BY at_s DESC, id DESC LIMIT ?"  # noqa: S608  # constants
-        with _reading(self._path) as connection:
-            rows = connection.execute(sql, (*values, query.limit)).fetchall()
+        rows = self._rows(sql, (*values, query.limit))
         return [_sample(row) for row in reversed(rows)]
+
+    def _rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Answer of the state file; nothing where it cannot be read: the daemon says so, and keeps what it can."""
+        try:
+            with _reading(self._path) as connection:
+                return connection.execute(sql, values).fetchall()
+        except sqlite3.Error:
+            return []
 
     def incidents(self, query: Query) -> Sequence[Incident]:
         """Incidents that match, as known now, oldest onset first, the newest `query.limit` of them."""
@@ -58,8 +65,7 @@ class History:
             f"SELECT body FROM incidents WHERE {where} AND (open OR coalesce(resolved_s, at_s) >= ?) "  # noqa: S608  # constants
             "ORDER BY at_s DESC, id DESC LIMIT ?"
         )
-        with _reading(self._path) as connection:
-            rows = connection.execute(sql, (*values, max(query.since_s, -1e18), query.limit)).fetchall()
+        rows = self._rows(sql, (*values, max(query.since_s, -1e18), query.limit))
         adapter = TypeAdapter(Incident)
         return [adapter.validate_json(body) for (body,) in reversed(rows)]
 

@@ -8,6 +8,7 @@ memory, and that is said too.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+from logwatch.errors import ConfigError, Problem
 from logwatch.model import Level, Notice, Notify
 
 FILE = "state.sqlite"
@@ -57,6 +59,28 @@ class Kept:
     positions: dict[str, str] = field(default_factory=dict)
     memories: dict[str, str] = field(default_factory=dict)
     letters: list[tuple[int, str, str, str, float, int]] = field(default_factory=list)
+
+
+def lock(directory: Path) -> int | None:
+    """Keep a state directory for this process; the descriptor holds it, None where nothing can be written.
+
+    Raises:
+        ConfigError: Another process has it.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        problem = Problem(
+            str(directory), "this state is in use by another logwatch", "stop it, or give --state DIR"
+        )
+        raise ConfigError(problem) from None
+    return descriptor
 
 
 def is_damage(error: Exception) -> bool:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks import crash
-from tests.following.test_state_and_crash import running, wait_for
-from tests.following.watching import SETTINGS
 
+from benchmarks import crash
 from logwatch import daemon as daemon_module
 from logwatch.backlog import Backlog
 from logwatch.intake.chunks import Range
 from logwatch.model import Read, Record
 from logwatch.pipeline import Pipeline
+from tests.following.test_state_and_crash import running, wait_for
+from tests.following.watching import SETTINGS
 
 LOGS = sorted((Path(__file__).parents[2] / "fixtures" / "logs" / "sglang_h200").glob("*.log"))
 
@@ -21,7 +21,9 @@ LOGS = sorted((Path(__file__).parents[2] / "fixtures" / "logs" / "sglang_h200").
 def told(items):
     """All but the records that bulk does not give one by one, and how much was read in all."""
     reads = [item for item in items if isinstance(item, Read)]
-    sums = tuple(sum(getattr(each, name) for each in reads) for name in ("bytes", "lines", "matched", "malformed"))
+    sums = tuple(
+        sum(getattr(each, name) for each in reads) for name in ("bytes", "lines", "matched", "malformed")
+    )
     return [item for item in items if not isinstance(item, Read | Record)], sums
 
 

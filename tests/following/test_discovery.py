@@ -12,7 +12,7 @@ import pytest
 from logwatch.intake.names import is_rotated_name
 from logwatch.intake.tail import Source
 from logwatch.intake.wake import Waker
-from tests.following.harness import Follower, append, serials, text
+from tests.following.harness import Follower, append, pack, serials, text
 
 
 def test_25_short_lived_file_is_read_whole(tmp_path, follow):
@@ -37,6 +37,7 @@ def test_26_neither_file_nor_directory_exists_at_start(tmp_path, follow):
     assert not follower.notices
 
 
+@pytest.mark.needs("root")
 def test_27_unreadable_file_is_tried_again(tmp_path, follow):
     """No permission is said once and tried again, also after a rotation."""
     os.chmod(tmp_path, 0o755)  # noqa: PTH101  # the directory itself may be looked at
@@ -121,6 +122,7 @@ def test_29_file_system_without_events(tmp_path, name):
     follower.close()
 
 
+@pytest.mark.needs("root")
 def test_30_event_queue_overflows(tmp_path):
     """When the kernel drops events everything is looked at, and the overflow is said and counted."""
     path = tmp_path / "a.log"
@@ -154,6 +156,7 @@ def test_30_event_queue_overflows(tmp_path):
     follower.close()
 
 
+@pytest.mark.needs("root")
 @pytest.mark.parametrize("limit", ["max_user_instances", "max_user_watches"])
 def test_31_no_inotify_left(tmp_path, limit):
     """Where inotify has reached its limits, polling takes over and says so once."""
@@ -359,3 +362,41 @@ def test_hundreds_of_rotated_copies(tmp_path, follow, start):
     append(tmp_path / "a.log", serials(1002, 1003))
     follower.read()
     assert follower.lines == {"a.log": before + serials(1002, 1003)}
+
+
+def test_packed_file_by_itself(tmp_path, follow):
+    """A compressed file that a source names is read once, and not unpacked again at every look."""
+    path = tmp_path / "old.log"
+    append(path, serials(1, 50_000))
+    packed = pack(path)
+    follower = follow(packed)
+    assert follower.all == serials(1, 50_000)
+    part = follower.tail._followed.feeds["old.log.gz"].parts[0]
+    opened = part.file._archive
+    for _ in range(3):
+        follower.clock.now += 11
+        follower.read()
+    assert part.file._archive is opened
+    follower.restart()
+    follower.read()
+    assert follower.all == serials(1, 50_000)
+
+
+def test_deleted_file_is_given_back(tmp_path, follow):
+    """A file that was deleted and read to its end is said and closed after a while, so that its space is free."""
+    path = tmp_path / "a.log"
+    append(path, serials(1, 3))
+    follower = follow(path)
+    path.unlink()
+    follower.read()
+    assert follower.tail.open_files == 1
+    follower.clock.now += 61
+    follower.turn()
+    assert follower.said("deleted")
+    follower.clock.now += 61
+    follower.turn()
+    assert follower.tail.open_files == 0
+    append(path, serials(4, 5))
+    follower.clock.now += 11
+    follower.read()
+    assert follower.all == serials(1, 5)

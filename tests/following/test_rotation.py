@@ -313,7 +313,9 @@ def test_19_rotated_file_is_compressed_and_matches(path, follow, step):
 
 
 @pytest.mark.parametrize("pattern", ["a.log", "a.log*"], ids=["one name", "glob that matches the copy"])
-@pytest.mark.parametrize("packer", ["gzip", "zstd", "xz", "bzip2"])
+@pytest.mark.parametrize(
+    "packer", [pytest.param(each, marks=pytest.mark.needs(each)) for each in ("gzip", "zstd", "xz", "bzip2")]
+)
 def test_20_compressed_before_its_last_lines_were_read(path, follow, packer, pattern):
     """What is missing is read from the compressed copy, only that, whatever it is packed with."""
     append(path, serials(1, 100))
@@ -372,6 +374,7 @@ def test_22_directory_is_removed_and_made_again(path, follow, step):
     assert follower.all == serials(1, 15)
 
 
+@pytest.mark.needs("root")
 def test_23_single_file_bind_mount_keeps_the_old_file(path, follow, tmp_path):
     """A name that is a mount of one file keeps the old file after a rotation outside: said before it matters."""
     mounted = tmp_path / "mounted.log"

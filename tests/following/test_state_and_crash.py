@@ -156,6 +156,7 @@ def test_51_state_file_cannot_be_used(states, harm):
     assert len([notice for notice in states.notices if notice.kind == "state_set_aside"]) == 1
 
 
+@pytest.mark.needs("root")
 @pytest.mark.parametrize("what", ["file", "directory"])
 def test_51_state_is_read_only(tmp_path, what):
     """A read-only state is carried on in a new file, or in memory where there can be none, and said once."""
@@ -209,6 +210,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", path], check=True)
 
 
+@pytest.mark.needs("root")
 def test_52_disk_full(small_disk):
     """A full disk keeps positions where they are and loses nothing of what waits; it goes on when there is room."""
     notices = []
@@ -238,6 +240,7 @@ def test_52_disk_full(small_disk):
     state.close()
 
 
+@pytest.mark.needs("root")
 def test_52_daemon_pauses_on_a_full_disk(small_disk, tmp_path):
     """The whole daemon stops advancing while commits fail, and catches up afterwards without loss."""
     log = tmp_path / "server.log"
@@ -500,3 +503,25 @@ def test_copy_of_an_unread_part_is_found_while_commits_lag(tmp_path, follow):
         follower.kill()
     follower.read()
     assert follower.all == serials(1, 70)
+
+
+def test_state_belongs_to_one_daemon(tmp_path):
+    """A second daemon with the same state is refused, whoever comes later is not."""
+    log = tmp_path / "server.log"
+    log.touch()
+    command = [
+        sys.executable,
+        "-m",
+        "logwatch",
+        "watch",
+        "--listen",
+        "127.0.0.1:0",
+        "--state",
+        str(tmp_path / "state"),
+    ]
+    with running(log, tmp_path / "state"):
+        second = subprocess.run([*command, str(log)], capture_output=True, text=True, check=False, timeout=60)
+    assert second.returncode == 2
+    assert "in use by another logwatch" in second.stderr
+    with running(log, tmp_path / "state"):
+        pass
