@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test lint types setup clean
+.PHONY: demo test lint types proof proof-quick sbom audit setup clean
 
 demo: setup                  ## play recorded server logs with a regression in them, and watch it
 	$(BIN)/logwatch demo
@@ -17,6 +17,22 @@ lint: setup
 
 types: setup
 	$(BIN)/mypy
+
+proof-quick: setup           ## fuzz, load, break, soak and compare with mtail, in under ten minutes
+	tests/packages
+	$(BIN)/python benchmarks/proof.py quick
+
+proof: setup                 ## the same for some hours: an hour of fuzzing, a week's soak
+	tests/packages
+	$(BIN)/python benchmarks/proof.py long
+
+sbom: setup                  ## bill of materials of what users install, in dist/sbom.cdx.json
+	$(PYTHON) -m venv --clear dist/runtime
+	dist/runtime/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt .
+	$(BIN)/cyclonedx-py environment --of JSON -o dist/sbom.cdx.json dist/runtime/bin/python
+
+audit: sbom                  ## known weaknesses of what users install (asks PyPI)
+	$(BIN)/pip-audit --strict --path $$(dist/runtime/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 
 setup: .venv/ready
 
