@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +12,7 @@ from logwatch.intake.beside import Shop
 from logwatch.intake.chunks import Chunk, Range
 from logwatch.intake.identity import Identity, Mark
 from logwatch.intake.opened import PackedFile, PlainFile
-from logwatch.intake.parts import Changed, Finished, Part
+from logwatch.intake.parts import Changed, Finished, Moved, Part
 from logwatch.intake.succession import PIECE_BYTES, Succession
 from logwatch.model import Level
 
@@ -293,4 +294,19 @@ class Lineage(Succession):
             )
             lineage.parts.append(part)
             shop.known[part.identity] = lineage
+        for done in lineage.beside.finished[-MOST_LATE:]:
+            lineage.reopen(done)
         return lineage
+
+    def reopen(self, done: Finished) -> None:
+        """Look once more after a file that was finished before a restart: somebody may have gone on writing to it."""
+        if done.mark is None or done.passed:
+            return
+        late = Part(
+            done.path, done.identity, done.mark.offset, done.line, final=True, mark=done.mark, finished=True
+        )
+        with suppress(OSError, Moved, Changed):  # packed, removed or overwritten: what was there was read
+            if self.beside.find_by_identity(late):
+                late.open()
+                self._shop.opened(late)
+                self._late.append((late, done, self._shop.clock() + LATE_S))

@@ -66,7 +66,7 @@ class Part:
     @property
     def may_close(self) -> bool:
         """Whether its descriptor can be spared: it has a name by which it will be found, or was read to its end."""
-        return not (self.final or self.nameless) or self.finished
+        return (not (self.final or self.nameless) and self.at_line_start) or self.finished
 
     @property
     def is_quiet(self) -> bool:
@@ -76,8 +76,8 @@ class Part:
 
     @property
     def at_line_start(self) -> bool:
-        """Whether the last byte given out ended a line; only known while the file is open."""
-        return self.offset == 0 or self.recent[-1:] == b"\n"
+        """Whether the last byte given out ended a line; what is closed was."""
+        return self.file is None or self.offset == 0 or self.recent[-1:] == b"\n"
 
     def see(self, facts: Facts) -> None:
         """Remember what the file system says."""

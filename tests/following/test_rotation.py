@@ -37,6 +37,25 @@ def test_01_writer_goes_on_in_the_renamed_file(path, follow, step):
     assert follower.all == serials(1, 40)
 
 
+def test_01_another_writer_goes_on_in_the_finished_file(path, follow, step):
+    """Whole lines that a slow process still writes to a finished file are read, late, also after a restart."""
+    append(path, serials(1, 10))
+    follower = follow(path)
+    rotated = path.rename(f"{path}.1")
+    append(path, serials(11, 15))
+    step(follower)
+    append(rotated, serials(16, 20))
+    with rotated.open("a") as file:
+        file.write("half a li")
+    step(follower)
+    append(path, serials(21, 22))
+    step(follower)
+    follower.clock.now += 1
+    follower.read()
+    assert sorted(follower.all) == serials(1, 22)
+    assert not follower.partial
+
+
 def test_02_new_file_comes_seconds_after_the_rename(path, follow, step):
     """A gap between rename and creation is neither an error nor a loss."""
     append(path, serials(1, 10))
