@@ -104,7 +104,7 @@ def export_parquet(
 ) -> list[Path]:
     """Write samples as `TARGET/day=2026-02-11/stream=server.log/samples.parquet`; the files written.
 
-    Days are those of the sample's time, in UTC. Columns of a file, null where the log did not say: `at` (microseconds,
+    Days are those of the sample's time, in UTC. Columns of a file, null where the log did not say: `instant` (microseconds,
     UTC), `time` (as the log wrote it), `rank`, `run`, `path`, `line`, `phase`, `seconds`, `cycles`, `share`,
     `tokens_per_cycle`, conditions, `warm_up`, `complete`, `in_band`. Each file appears whole under its name or not at
     all, and replaces the one of an earlier export.
@@ -149,7 +149,7 @@ def _write_part(
         (stream, max(since_s, day * 86400.0), (day + 1) * 86400.0, until_s),
     )
     frame = pl.DataFrame(cursor.fetchall(), schema=list(schema), orient="row", infer_schema_length=None)
-    frame = frame.with_columns((pl.col("at") * 1_000_000).round().cast(pl.Int64)).cast(schema)
+    frame = frame.with_columns((pl.col("instant") * 1_000_000).round().cast(pl.Int64)).cast(schema)
     name = datetime.fromtimestamp(day * 86400, UTC).date().isoformat()
     folder = target / f"day={name}" / f"stream={quote(stream, safe=' ~@+,')}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -166,7 +166,7 @@ def _schema() -> Mapping[str, pl.DataType]:
 
     text, real, whole, yes = pl.String(), pl.Float64(), pl.Int64(), pl.Boolean()
     return {
-        "at": pl.Datetime("us", "UTC"),
+        "instant": pl.Datetime("us", "UTC"),
         "time": text,
         "rank": text,
         "run": whole,

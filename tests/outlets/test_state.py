@@ -231,7 +231,7 @@ def test_export_is_partitioned_by_day_and_stream(state, tmp_path):
         "target_verify",
         0.019,
     )
-    assert first["at"].isoformat() == "2026-02-10T23:59:59.500000+00:00"
+    assert first["instant"].isoformat() == "2026-02-10T23:59:59.500000+00:00"
     assert (first["time"], first["graph"], first["num_steps"]) == ("2026-02-10T23:59:59.5", True, 2)
     assert frame.schema["context_tokens"] == pl.Float64
 
