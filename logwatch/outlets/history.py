@@ -144,7 +144,7 @@ def _write_part(
 
     schema: Any = _schema()
     cursor = connection.execute(
-        f"SELECT {', '.join('at_s' if name == 'at' else name for name in schema)} FROM samples "  # noqa: S608  # constants
+        f"SELECT {', '.join('at_s' if name == 'instant' else name for name in schema)} FROM samples "  # noqa: S608  # constants
         "WHERE stream = ? AND at_s >= ? AND at_s < ? AND at_s <= ? ORDER BY at_s, id",
         (stream, max(since_s, day * 86400.0), (day + 1) * 86400.0, until_s),
     )
