@@ -2,7 +2,7 @@
 
 base 19.145 ms. g005/g02/g1: normal noise, sd 0.005/0.2/1.0. spike: sd 0.2 and with probability 0.5 % 2 ms x
 Pareto(1.5) more, at most 200 ms. ar: AR(1) phi 0.6, marginal sd 0.2. round: sd 0.005 rounded to 0.01. mix: ar,
-spikes and rounding. Besides, for what was not tuned on: laplace (sd 0.2), student (t with 3 degrees of freedom, sd
+spikes and rounding. Besides: laplace (sd 0.2), student (t with 3 degrees of freedom, sd
 0.2), ar9 (phi 0.9), bursts (spikes that last a geometric 4 samples).
 """
 

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from judging_samples import cycle
 
@@ -23,6 +23,7 @@ def test_the_contract_s_numbers():
     assert answer.speedup is None
 
 
+@settings(deadline=None)
 @given(accuracy=st.floats(0.01, 0.99), steps=st.integers(1, 8))
 def test_required_accuracy_is_the_inverse_of_expected_tokens(accuracy, steps):
     """What an accuracy gives is what needs that accuracy."""
