@@ -105,9 +105,9 @@ def export_parquet(
     """Write samples as `TARGET/day=2026-02-11/stream=server.log/samples.parquet`; the files written.
 
     Days are those of the sample's time, in UTC. Columns of a file, null where the log did not say: `instant`
-    (microseconds, UTC), `time` (as the log wrote it), `rank`, `run`, `path`, `line`, `phase`, `seconds`, `cycles`,
-    `share`, `tokens_per_cycle`, conditions, `warm_up`, `complete`, `in_band`. Each file appears whole under its name or not at
-    all, and replaces the one of an earlier export.
+    (microseconds, UTC), `time` (as the log wrote it), `rank`, `run`, `path`, `line`, `phase`, `seconds`,
+    `cycles`, `share`, `tokens_per_cycle`, conditions, `warm_up`, `complete`, `in_band`. Each file appears whole
+    under its name or not at all, and replaces the one of an earlier export.
 
     Raises:
         SourceError: There is no state file, or it cannot be read, or the target cannot be written.
