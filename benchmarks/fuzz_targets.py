@@ -177,7 +177,7 @@ def scrape(data: bytes) -> None:
         metrics.take(item)
         board.take(item)
     _exposition(metrics)
-    document = page(update(board.view(), metrics.sources(), 1.8e9, lambda _name: None))
+    document = page(update(board.view(), metrics.sources(), metrics.facts, 1.8e9, lambda _name: None))
     assert document.count("<script") == document.count("</script") == 1
 
 

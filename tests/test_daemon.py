@@ -24,7 +24,6 @@ from logwatch.outlets.log import Log
 
 ROOT = Path(__file__).parents[1]
 PATIENCE_S = 30
-LOOKS = 500
 
 
 def report(verify_ms: float, rank: str = "TP0") -> str:
@@ -97,24 +96,19 @@ def metric(daemon: Daemon, name: str, *labels: str) -> float:
     return value
 
 
-def shows(daemon: Daemon, value: float, name: str, *labels: str) -> bool:
-    """Whether the metric comes to have this value: scrapes show what was committed, so one looks again."""
-    return any(metric(daemon, name, *labels) == pytest.approx(value) for _ in range(LOOKS))
-
-
 def append(log: Path, text: str) -> None:
     with log.open("a") as file:
         file.write(text)
 
 
-def eventually(condition) -> None:
-    """Wait for what shows with the next commit, which follows what a sink sees."""
+def shows(daemon: Daemon, value: float, name: str, *labels: str) -> None:
+    """Wait until the metric has this value: scrapes show what the next commit makes lasting."""
     deadline, pause = time.monotonic() + PATIENCE_S, threading.Event()
-    holds = False
-    while not holds:
-        assert time.monotonic() < deadline
+    seen = None
+    while seen != pytest.approx(value):
+        assert time.monotonic() < deadline, f"{name}: {seen}, not {value}"
         with suppress(ValueError):  # the series is not there yet
-            holds = condition()
+            seen = metric(daemon, name, *labels)
         pause.wait(0.01)
 
 
@@ -128,17 +122,12 @@ def test_a_growing_log_becomes_metrics_and_an_incident(tmp_path):
     log.write_text(report(19.14) * 5)
     with running(config_for(log), tmp_path / "state") as (daemon, eyes, out):
         eyes.wait(lambda e: len(e.of(Cycle)) == 5)
-        eventually(lambda: metric(daemon, "logwatch_phase_in_band", 'phase="target_verify"') == 1)
+        shows(daemon, 1, "logwatch_phase_in_band", 'phase="target_verify"')
         append(log, report(28.95) * 3)
         eyes.wait(opened)
-        eventually(
-            lambda: (
-                metric(daemon, "logwatch_incident_open", 'kind="out_of_band"', 'phase="target_verify"') == 1
-            )
-        )
-        assert shows(daemon, 0.02895, "logwatch_phase_seconds", 'phase="target_verify"')
-        assert shows(daemon, 1, "logwatch_incident_open", 'kind="out_of_band"', 'phase="target_verify"')
-        assert shows(daemon, 800, "logwatch_cycles_total", 'phase="target_verify"')
+        shows(daemon, 0.02895, "logwatch_phase_seconds", 'phase="target_verify"')
+        shows(daemon, 1, "logwatch_incident_open", 'kind="out_of_band"', 'phase="target_verify"')
+        shows(daemon, 800, "logwatch_cycles_total", 'phase="target_verify"')
         (incident,) = json.loads(fetch(daemon, "/api/v1/incidents"))["incidents"]
         assert incident["onset"]["line"] == 21
     assert "SpecVerifyOutOfBand opened" in out.getvalue()
@@ -155,8 +144,8 @@ def test_a_restart_goes_on_where_it_was(tmp_path):
         eyes.wait(lambda e: [i for i in e.of(Incident) if i.change is Change.RESOLVED])
         assert len(eyes.of(Cycle)) == 6
         assert opened(eyes) == []
-        assert shows(daemon, 1500, "logwatch_cycles_total", 'phase="target_verify"')
-        assert shows(daemon, 1, "logwatch_incidents_total", 'kind="out_of_band"', 'phase="target_verify"')
+        shows(daemon, 1500, "logwatch_cycles_total", 'phase="target_verify"')
+        shows(daemon, 1, "logwatch_incidents_total", 'kind="out_of_band"', 'phase="target_verify"')
 
 
 def test_a_report_cut_by_a_restart_is_one_report(tmp_path):
@@ -190,8 +179,8 @@ def test_a_reload_judges_by_the_new_bands(tmp_path):
         assert asked.wait(PATIENCE_S)  # what is read from now on is judged by the new bands
         append(log, report(19.14) * 3)
         eyes.wait(opened)
-        assert shows(daemon, 0.012, "logwatch_band_high_seconds", 'phase="target_verify"')
-        assert shows(daemon, 600, "logwatch_cycles_total", 'phase="target_verify"')
+        shows(daemon, 0.012, "logwatch_band_high_seconds", 'phase="target_verify"')
+        shows(daemon, 600, "logwatch_cycles_total", 'phase="target_verify"')
 
 
 def test_a_broken_configuration_is_refused_whole(tmp_path):
@@ -213,7 +202,7 @@ def test_a_broken_configuration_is_refused_whole(tmp_path):
             urllib.request.urlopen(request, timeout=PATIENCE_S)
         assert "did you mean `listen`" in caught.value.read().decode()
         caught.value.close()
-        assert shows(daemon, 0, "logwatch_config_last_reload_successful")
+        shows(daemon, 0, "logwatch_config_last_reload_successful")
         append(log, report(28.95) * 3)
         eyes.wait(opened)
     assert "the old configuration is kept" in out.getvalue()

@@ -32,7 +32,8 @@ ALWAYS: Final = frozenset(
 AT_THE_END: Final = frozenset(("authorization", "cookie", "key", "keys", "pass", "token"))
 PLACES: Final = frozenset(("dir", "file", "path", "sock", "socket"))
 """Last words of names whose values say where a secret lies, not what it is."""
-NOTHING: Final = frozenset(("", "none", "null", "true", "false"))
+NOTHING: Final = frozenset(("", "none", "null", "true", "false", "(set)"))
+"""Values that tell no secret; `(set)` is how the plugin hides one itself."""
 WORD: Final = re.compile(r"[A-Z]{1,100}(?![a-z])|[A-Z]?[a-z]{1,100}")
 IN_ADDRESS: Final = re.compile(r"(?<=://)[^\s/@'\"]{1,300}@")
 INSIDE: Final = re.compile(
