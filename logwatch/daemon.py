@@ -353,7 +353,7 @@ class Daemon:
         lags = self._tail.lag()
         self._observe_sources(lags)
         self._metrics.observe_files(self._tail.open_files)
-        self._board.forget(self._metrics.expire())
+        self._board.forget(self._metrics.expire(alive=lags))
         for stream in self._pipelines.keys() - lags.keys():
             self._take(self._pipelines.pop(stream).finish())
             self._reading.pop(stream, None)

@@ -160,13 +160,17 @@ class Metrics:
             self._books.configure(bands, baseline_tokens_per_second)
             self._shown.judge_by(self.memory.bands)
 
-    def expire(self) -> list[str]:
+    def expire(self, alive: Iterable[str] = ()) -> list[str]:
         """Forget streams of which nothing was heard for `ttl_s`, and give their names.
 
-        Call it after `observe_source` of all living sources: a clock that jumped forward then takes none.
+        Args:
+            alive: Streams that are being followed: a clock that jumps forward takes none of them.
         """
         with self._lock:
             now = self._clock()
+            for name in alive:
+                if (stream := self.memory.streams.get(label(name))) is not None:
+                    stream.seen_s = now
             gone = []
             for name, stream in self.memory.streams.items():
                 stream.seen_s = min(stream.seen_s, now)
