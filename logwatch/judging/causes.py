@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from logwatch.judging.conditions import TOKENS
+from logwatch.judging.facts import BY_PID
 from logwatch.model import Cause
 
 if TYPE_CHECKING:
@@ -209,6 +210,9 @@ def _nccl_environment(case: Case) -> Opinion:
             where = f" (line {lines})" if fresh else ""
             parts.append(f"transport went from {_joined(old_way)} to {_joined(new_way)}{where}")
             score = 0.95 if score else 0.85
+    elif disabled := _disabled(case.after):
+        parts.append(disabled)
+        score = 0.4
     uneven = _uneven(case.after)
     if uneven:
         score = max(score, 0.55 if case.before is None else 0.7)
@@ -341,22 +345,37 @@ def _changed_settings(case: Case) -> list[tuple[str, str | None, str | None]]:
 
 
 def _uneven(facts: Facts) -> str:
-    """Variables that some processes lack or hold with another value."""
-    if len(facts.variables) < 2:
-        return ""
-    total = len(facts.variables)
-    for name, line in facts.variable_lines.items():
-        if not name.startswith("NCCL"):
-            continue
-        values = [variables.get(name) for variables in facts.variables.values()]
-        if None in values:
-            return f"{name} reached {total - values.count(None)} of {total} processes (line {line})"
-        if len(set(values)) > 1:
-            listed = ", ".join(
-                f"{process}: {v.get(name)}" for process, v in list(facts.variables.items())[:4]
-            )
-            return f"{name} differs between processes ({listed})"
+    """Variables that some processes lack or hold with another value.
+
+    NCCL's own lines name processes, the plugin's name ranks: the same process under two names, which tell
+    different variables. So each kind is compared with its like.
+    """
+    by_pid = {who: found for who, found in facts.variables.items() if who.startswith(BY_PID)}
+    by_rank = {who: found for who, found in facts.variables.items() if who not in by_pid}
+    for alike, kind in ((by_rank, "ranks"), (by_pid, "processes")):
+        for name, line in facts.variable_lines.items():
+            values = [variables.get(name) for variables in alike.values()]
+            if not name.startswith("NCCL") or len(set(values)) < 2:
+                continue
+            if None in values:
+                return (
+                    f"{name} reached {len(values) - values.count(None)} of {len(values)} {kind} (line {line})"
+                )
+            listed = ", ".join(f"{who}: {found[name]}" for who, found in list(alike.items())[:4])
+            return f"{name} differs between {kind} ({listed})"
     return ""
+
+
+def _disabled(facts: Facts) -> str:
+    """Ways of NCCL that a variable turns off, told where there is no earlier run to compare with."""
+    off = {
+        name: value
+        for name, value in facts.merged().items()
+        if name.startswith("NCCL_") and name.endswith("_DISABLE") and value != "0"
+    }
+    ways = f"; the transport is {_joined(set(facts.transports))}" if facts.transports else ""
+    listed = ", ".join(f"{name}={value} (line {facts.variable_lines[name]})" for name, value in off.items())
+    return f"{listed} {'are' if len(off) > 1 else 'is'} set{ways}" if off else ""
 
 
 def _variable_text(name: str, old: str | None, new: str | None, line: int) -> str:

@@ -29,6 +29,10 @@ class Sighting:
         self.count, self.last = self.count + 1, line
 
 
+BY_PID = "pid "
+"""Begins the name of a process that NCCL's own lines speak of; the plugin's speak of ranks."""
+
+
 @dataclass
 class Facts:
     """What is known of one run of one stream.
@@ -93,7 +97,7 @@ def note(facts: Facts, item: Item) -> None:
 def _setting(facts: Facts, record: Record) -> None:
     name, value = record.fields.get("variable"), record.fields.get("value", "")
     if isinstance(name, str):
-        _variable(facts, f"pid {record.fields.get('pid', '?')}", name, str(value), record.place.line)
+        _variable(facts, f"{BY_PID}{record.fields.get('pid', '?')}", name, str(value), record.place.line)
 
 
 def _environment(facts: Facts, record: Record) -> None:

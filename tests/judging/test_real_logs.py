@@ -155,3 +155,13 @@ def test_charts_begin_with_the_baseline_that_was_tuned(tmp_path):
     assert (status, incident["kind"], incident["onset"]["line"]) == (1, "level_shift", 1)
     assert incident["noticed"]["line"] < 3 * 40
     assert incident["ratio"] == pytest.approx(1.01, abs=0.001)
+
+
+def test_a_run_without_another_to_compare_with_names_what_nccl_was_denied():
+    """NCCL's lines by process and the plugin's by rank speak of the same two workers: nothing is missing there."""
+    path = str(LOGS / "h200" / "v0517_tp2_sockets.log")
+    _, found = as_json("replay", path, "--band", "target_verify=4.5ms..8ms")
+    cause = found["incidents"][0]["causes"][0]
+    assert cause["evidence"] == (
+        "NCCL_P2P_DISABLE=1 (line 50), NCCL_SHM_DISABLE=1 (line 52) are set; the transport is NET/Socket."
+    )
