@@ -98,6 +98,7 @@ class Steered(house.Daemon):
         self._tail.close()
         self._waker.close()
         self._state.close()
+        os.close(self._lock)
 
     def count(self) -> tuple[float, float]:
         """Cycles and their verify seconds, over all streams."""
