@@ -1,6 +1,6 @@
 """Scores change detection: false alarms, delays, transients, onset and size, offline, peers. One run, seeded.
 
-    python -m benchmarks.detection --seed 1 --out benchmarks/detection.md
+    python -m benchmarks.detection --seed 1 --out detection.md
     python -m benchmarks.detection --quick            # a minute, for a look
 
 Peers that need packages of their own: --river FOLDER (`pip install --target FOLDER river`), --otava PYTHON

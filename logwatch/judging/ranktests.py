@@ -28,7 +28,7 @@ EXACT_BELOW = 9
 MOST_EXACT = 200_000
 CORRELATED = 1.5
 HIDDEN = 4.0
-"""Found by simulation: equal AR(1) series of 60 to 2,000 samples, see `benchmarks/detection.md`."""
+"""Found by simulation: equal AR(1) series of 60 to 2,000 samples, see `benchmarks/README.md`."""
 
 
 @dataclass(frozen=True, slots=True)
