@@ -188,12 +188,14 @@ class _Show:
             self._incident(item)
 
     def _incident(self, incident: Incident) -> None:
+        from logwatch.outlets.deliver_text import level
+
         if incident.change is Change.OPENED:
             self.incidents.append(incident)
         who = f"{incident.phase} of {incident.rank or incident.stream}"
         colour = "green" if incident.change is Change.RESOLVED else "red"
         what = f"{who} {incident.kind.replace('_', ' ')} {incident.direction}"
-        size = f"{milliseconds(incident.after)}, {incident.ratio:.2f} x, since line {incident.onset.line}"
+        size = f"{level(incident.phase, incident.after)}, {incident.ratio:.2f} x, since line {incident.onset.line}"
         self._say(click.style(f"{incident.change.value}: {what}", fg=colour) + f" ({size})")
         if incident.change is Change.OPENED and len(self.incidents) == 1:  # the second rank says the same
             for cause in incident.causes:
