@@ -56,6 +56,7 @@ class Written:
     verify_ms: float = 0.0
     rotations: int = 0
     late_s: float = 0.0
+    by_file: dict[str, int] = field(default_factory=dict)
 
 
 class Writer:
@@ -87,6 +88,7 @@ class Writer:
             self.written.late_s = max(self.written.late_s, -wait)
             if wait > 0:
                 time.sleep(wait)
+        self.written.by_file = {path.name: lines for path, lines in zip(self.paths, self.lines, strict=True)}
         return self.written
 
     def _write(self, number: int, lines: int) -> None:
@@ -192,7 +194,7 @@ def sustained(
         looker.join()
         used = running.cpu_s - cpu
         time.sleep(1.0)  # what would come twice comes now
-        series = running.metrics()
+        series, said = running.metrics(), running.said()
     total = {
         name: sum(value for key, value in series.items() if key.startswith(name + "{") and label in key)
         for name, label in (
@@ -216,6 +218,15 @@ def sustained(
     ):
         if seen != put:
             wrong.append(f"{what}: {seen:.0f} counted, {put} written")
+    for name, lines in written.by_file.items():
+        own = (
+            value
+            for key, value in series.items()
+            if key.startswith("logwatch_lines_total{") and f'"{name}"' in key
+        )
+        if (seen := sum(own)) != lines:
+            told = [line for line in said.splitlines() if name in line]
+            wrong.append(f"{name}: {seen:.0f} of {lines} lines; it was said: {told[-5:]}")
     expected_s = written.verify_ms / 1e3 * 100
     if abs(total["logwatch_cycle_phase_seconds_total"] - expected_s) > 1e-6 * expected_s:
         wrong.append(

@@ -23,6 +23,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
@@ -351,14 +352,18 @@ def scene(folder: Path, tool: Callable[[Path, str], Tool], pattern: str) -> Iter
 def matrix(folder: Path) -> list[list[str]]:
     """One row a scenario, one cell a tool."""
     rows = []
-    for number, (name, (play, pattern)) in enumerate(SCENARIOS.items()):
-        row = [name]
-        for tool in tools():
-            with scene(folder / f"{number}-{len(row)}", tool, pattern) as made:
+    for number, name in enumerate(SCENARIOS):
+
+        def cell(numbered: tuple[int, Callable[[Path, str], Tool]], row: int = number) -> str:
+            column, tool = numbered
+            play, pattern = list(SCENARIOS.values())[row]
+            with scene(folder / f"{row}-{column}", tool, pattern) as made:
                 play(made)
-                row.append(made.result())
-        print(*row, sep=" | ", file=sys.stderr, flush=True)
-        rows.append(row)
+                return made.result()
+
+        with ThreadPoolExecutor(3) as workers:  # each has files of its own, and most of it is waiting
+            rows.append([name, *workers.map(cell, enumerate(tools()))])
+        print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
     return rows
 
 

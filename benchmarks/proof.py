@@ -90,7 +90,7 @@ def parts(size: Size, folder: Path) -> dict[str, Callable[[], Part]]:
     return {
         "idle": lambda: load.idle(folder / "idle", 5),
         "latency": lambda: load.latency(folder / "latency", size.rounds),
-        "peers": lambda: peers.compare(folder / "peers", size.burst, size.rounds),
+        "peers": lambda: peers.compare(folder / "peers", size.burst, max(12, size.rounds // 4)),
         "load": lambda: load.sustained(
             folder / "load", size.load_s, 200, 50_000, max(20.0, size.load_s / 10)
         ),
