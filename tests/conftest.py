@@ -68,6 +68,5 @@ def _is_here(need: str) -> bool:
 def pytest_terminal_summary(terminalreporter):
     """Say what was left out, and what would bring it back."""
     for need, count in sorted(_left_out.items()):
-        terminalreporter.write_line(
-            f"left out: {count} tests that need {need} (tests/packages installs it, as root)", yellow=True
-        )
+        remedy = "run as the superuser" if need == "root" else "tests/packages installs it, as root"
+        terminalreporter.write_line(f"left out: {count} tests that need {need} ({remedy})", yellow=True)
