@@ -69,7 +69,7 @@ def main() -> None:
         # Python would complain once more when it flushes standard output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
-    except Exception as error:
+    except Exception as error:  # the outermost edge: a bug is one line too, unless asked for
         if debug:
             raise
         what = printable(f"{type(error).__name__}: {error}")
