@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import polars as pl
 import pytest
 from outlet_items import cycle, decode, incident, judgement, run_started
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from logwatch.model import Change
 from logwatch.outlets.report.as_openmetrics import OpenMetricsParts, whole_openmetrics
@@ -119,6 +120,32 @@ def test_openmetrics_text_is_what_the_format_demands(tmp_path, utc):
     assert rf'logwatch_running_requests{{{scraped},stream="no\"de\\7.log",rank="TP0"}} 1' in text
 
 
+def made_blocks(out, data):
+    """Promtool makes blocks of the file."""
+    made = subprocess.run(
+        ["promtool", "tsdb", "create-blocks-from", "openmetrics", out, data],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+
+
+@pytest.mark.parametrize("held_chars", [0, 1000, 1 << 20], ids=["nothing held", "a little held", "all held"])
+def test_series_that_come_mixed_are_written_one_after_the_other(tmp_path, utc, monkeypatch, held_chars):
+    """The strict parser and promtool take what two ranks wrote by turns: a series stands in one piece, in order."""
+    monkeypatch.setattr("logwatch.outlets.report.as_openmetrics.HELD_CHARS", held_chars)
+    ranks = minutes(20, rank="TP0"), minutes(20, 0.0195, rank="TP1"), minutes(20, 0.0195, rank=None)
+    mixed = [item for by_turns in zip(*ranks, strict=True) for item in by_turns]
+    openmetrics(tmp_path / "o.om", *mixed, incident(noticed=incident().noticed), incident(Change.RESOLVED))
+    families = list(text_string_to_metric_families((tmp_path / "o.om").read_text()))
+    verify = [
+        [sample.value for sample in family.samples if sample.labels["phase"] == "target_verify"]
+        for family in families
+        if family.name in {"logwatch_phase_seconds", "logwatch_cycles"}
+    ]
+    assert verify == [[0.01914] * 20 + [0.0195] * 40, [100 * n for n in range(1, 21)] * 3]
+    made_blocks(tmp_path / "o.om", tmp_path / "data")
+
+
 @contextmanager
 def prometheus(data, tmp_path):
     """A real Prometheus over the blocks; gives a function that asks it."""
@@ -163,11 +190,7 @@ def test_prometheus_loads_and_answers(tmp_path):
     opened = incident(noticed=incident().noticed)
     openmetrics(out, *minutes(30), *minutes(30, 0.02895, start=30), opened, incident(Change.RESOLVED))
     data = tmp_path / "data"
-    made = subprocess.run(
-        ["promtool", "tsdb", "create-blocks-from", "openmetrics", out, data],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert made.returncode == 0, made.stderr
+    made_blocks(out, data)
     noon = time.mktime((2026, 2, 11, 8, 59, 30, 0, 0, -1))
     with prometheus(data, tmp_path) as ask:
         verify = '{phase="target_verify",stream="node7.log",rank="TP0"}'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families as parse_text
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from spite import (
     BACKWARDS,
     COLOUR,
@@ -100,8 +100,7 @@ def test_openmetrics_of_a_replay_parses(folder):
     """Label values cannot end a label, a line or the document; families are ours alone."""
     on_a_terminal("replay", "--openmetrics", "out.om", FILE_NAME, cwd=folder)
     text = (folder / "out.om").read_text(encoding="utf-8")
-    samples = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
-    families = list(parse_text(samples + "\n"))
+    families = list(parse_openmetrics(text))
     assert families
     assert all(family.name.startswith("logwatch_") for family in families)
     assert steering(text) == []

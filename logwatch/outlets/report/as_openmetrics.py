@@ -4,12 +4,15 @@ Names, labels and units are those of `/metrics` (contract, section 8), so that a
 beside today. A log without dates has no place on a time axis: such samples are left out and counted. Several
 reports of one second are set a millisecond apart, because a series has one value an instant; where a log's
 clock went back, what lies before the newest sample is left out and counted.
+
+The format wants the samples of one series together and in the order of time, and a log brings all series at
+once: each has a file of its own until the end, and what is not yet in it is bounded.
 """
 
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from logwatch.judging.economics import economics_of
 from logwatch.model import Change, Incident, Record
@@ -48,13 +51,16 @@ FAMILIES = {
 }
 """Type and help by family; counters' samples end with `_total`."""
 
+HELD_CHARS = 1 << 20
+"""What one stream holds of samples before it writes them down."""
+
 SCRAPED = {"job": "logwatch", "instance": "replay"}
 
 Key = tuple[str, str]  # family, labels
 
 
 class OpenMetricsParts:
-    """Sink that writes the families of one stream into files of `folder`; `whole_openmetrics` makes one file.
+    """Sink that writes the series of one stream into files of `folder`; `whole_openmetrics` makes one file.
 
     Args:
         folder: Of this stream alone.
@@ -73,7 +79,9 @@ class OpenMetricsParts:
         self._folder = folder
         self._stream = stream
         self._samples = Samples()
-        self._files: dict[str, TextIO] = {}
+        self._parts: dict[Key, Path] = {}
+        self._held: dict[Key, list[str]] = {}
+        self._held_chars = 0
         self._last: dict[Key, float] = {}
         self._sums: dict[Key, float] = {}
         self._open: dict[Key, set[str]] = {}
@@ -92,8 +100,7 @@ class OpenMetricsParts:
         """Write down what is left."""
         for sample in self._samples.flush():
             self._sample(sample)
-        for file in self._files.values():
-            file.close()
+        self._write_down()
 
     def _sample(self, sample: Sample) -> None:
         cycle = sample.cycle
@@ -167,19 +174,31 @@ class OpenMetricsParts:
                 return False
             now = last + STEP_S
         self._last[key] = now
-        file = self._files.get(family)
-        if file is None:
-            file = self._files[family] = (self._folder / f"{family}.om").open("w", encoding="utf-8")
         name = f"{family}_total" if FAMILIES[family][0] == "counter" else family
-        file.write(f"{name}{labels} {value!r} {now:.3f}\n")
+        line = f"{name}{labels} {value!r} {now:.3f}\n"
+        self._held.setdefault(key, []).append(line)
+        self._held_chars += len(line)
+        if self._held_chars > HELD_CHARS:
+            self._write_down()
         return True
+
+    def _write_down(self) -> None:
+        """Put what is held behind what its series' file has; no file stays open, for there may be thousands."""
+        for key, lines in self._held.items():
+            part = self._parts.get(key)
+            if part is None:
+                part = self._parts[key] = self._folder / f"{key[0]}.{len(self._parts):06}.om"
+            with part.open("a", encoding="utf-8") as file:
+                file.writelines(lines)
+        self._held.clear()
+        self._held_chars = 0
 
 
 def whole_openmetrics(folders: Sequence[Path], path: Path) -> None:
-    """Put the families of several streams one after the other, which the format demands."""
+    """Put families one after the other, and in each one series after the other, as the format demands."""
     with path.open("wb") as out:
         for family, (kind, words) in FAMILIES.items():
-            parts = [part for folder in folders if (part := folder / f"{family}.om").is_file()]
+            parts = [part for folder in folders for part in sorted(folder.glob(f"{family}.*.om"))]
             if parts:
                 out.write(f"# TYPE {family} {kind}\n# HELP {family} {words}\n".encode())
             for part in parts:
