@@ -22,7 +22,7 @@ proof-quick: setup           ## fuzz, load, break, soak and compare with mtail, 
 	tests/packages
 	$(BIN)/python benchmarks/proof.py quick
 
-proof: setup                 ## the same for some hours: an hour of fuzzing, a week's soak
+proof: setup                 ## the same in an hour: ten minutes of load, a week of soak, an hour of fuzzing
 	tests/packages
 	$(BIN)/python benchmarks/proof.py long
 

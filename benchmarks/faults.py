@@ -30,7 +30,7 @@ sys.path[:0] = [str(Path(__file__).parent)]
 
 from proof_kit import Daemon, Receiver, daemon, report, table, toml, until  # noqa: E402  # behind the path
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class Log:

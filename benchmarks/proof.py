@@ -1,160 +1,235 @@
-"""The proof: fuzzing, hostile lines, load, faults, soak and peers, one after the other; writes their tables.
+"""The proof: latency, load, peers, faults, hostile lines, fuzzing and a week; tables in `benchmarks/README.md`.
 
-    python benchmarks/proof.py quick     # under ten minutes, in CI
-    python benchmarks/proof.py long      # some hours: an hour of fuzzing, ten minutes of load, a week's soak
+    python benchmarks/proof.py quick                  # under ten minutes, in CI
+    python benchmarks/proof.py long                   # about an hour
+    python benchmarks/proof.py quick --only soak fuzz # these parts; nothing is written
 
-Tables go to `benchmarks/proof.md`, with the machine and the versions. The exit status is 1 if anything was lost,
-doubled, superlinear, crashed or grew; figures that only a quiet machine can meet are printed beside their goals.
+Each part is a program of its own, whose command stands above its table. What measures time runs alone; the rest runs
+side by side, at low priority. The README's block is written anew after each part, so that a proof that is cut short
+leaves what it had. The exit status is 1 if anything was lost, doubled, superlinear, crashed or grew; figures that only
+a quiet machine can meet are printed beside their goals.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import datetime as dt
 import os
 import platform
+import re
+import signal
 import subprocess
 import sys
-import tempfile
+import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "benchmarks" / "README.md"
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-import faults  # noqa: E402  # behind the path
-import fuzz  # noqa: E402
-import fuzz_lines  # noqa: E402
-import load  # noqa: E402
-import peers  # noqa: E402
-import proof_kit as kit  # noqa: E402
-from fuzz_targets import TARGETS  # noqa: E402
+import proof_kit as kit  # noqa: E402  # behind the path
 
 from logwatch import __version__  # noqa: E402
 
-Part = tuple[str, list[str]]
+GOALS = {"quick": "proof-quick", "long": "proof"}
 
 
 @dataclass(frozen=True)
-class Size:
-    """How long each part takes."""
+class Part:
+    """A program of the proof.
 
-    fuzz_s: int
-    lines_s: float
-    load_s: float
-    rounds: int
-    long_faults: bool
-    week: float
-    burst: int
+    Attributes:
+        name: What `--only` calls it.
+        command: Its words after `python benchmarks/`.
+        limit_s: How long it may take before it counts as hanging; several times what it needs.
+        alone: Whether nothing else may run meanwhile.
+    """
+
+    name: str
+    command: str
+    limit_s: float
+    alone: bool = True
 
 
-SIZES = {
-    "quick": Size(fuzz_s=8, lines_s=30, load_s=40, rounds=20, long_faults=False, week=0.04, burst=200_000),
-    "long": Size(
-        fuzz_s=330, lines_s=600, load_s=600, rounds=200, long_faults=True, week=1.0, burst=2_000_000
+PARTS = {
+    "quick": (
+        Part("idle", "load.py --only idle", 120),
+        Part("latency", "load.py --only latency --rounds 20", 240),
+        Part("peers", "peers.py --lines 200000 --rounds 10", 600),
+        Part("load", "load.py --only sustained --seconds 30 --rate 25000", 300),
+        Part("clients", "load.py --only attacks", 240),
+        Part("faults", "faults.py", 600),
+        Part("soak", "soak.py --share 0.04", 900, alone=False),
+        Part("lines", "fuzz_lines.py --seconds 30", 600, alone=False),
+        Part("fuzz", "fuzz.py --seconds 8", 900, alone=False),
+    ),
+    "long": (
+        Part("idle", "load.py --only idle", 120),
+        Part("latency", "load.py --only latency --rounds 100", 900),
+        Part("peers", "peers.py --lines 1000000 --rounds 30", 1200),
+        Part("load", "load.py --only sustained --seconds 600", 1200),
+        Part("clients", "load.py --only attacks", 240),
+        Part("faults", "faults.py --long", 900),
+        Part("soak", "soak.py", 7200, alone=False),
+        Part("lines", "fuzz_lines.py --seconds 300", 1800, alone=False),
+        Part("fuzz", "fuzz.py --seconds 420 --workers 2", 7200, alone=False),
     ),
 }
 
 
-def fuzzing(size: Size) -> Part:
-    """Every target by coverage, and lines for time."""
-    try:
-        import atheris  # noqa: F401  # only whether it is there
-    except ImportError:
-        return (
-            "### Fuzzing\n\natheris is not installed; `tests/proof/test_fuzz.py` fuzzes by Hypothesis.\n",
-            [],
-        )
-    rows = fuzz.campaign(list(TARGETS), size.fuzz_s)
-    wrong = [f"fuzzing found inputs that break {row['target']}" for row in rows if row["found"]]
-    cells = [[f"{value:,}" if isinstance(value, int) else value for value in row.values()] for row in rows]
-    return kit.table(f"Fuzzing, {size.fuzz_s} s each", cells, list(rows[0])), wrong
-
-
-def hostile(size: Size) -> Part:
-    """Time of long lines."""
-    seed = int(time.time())
-    tried, found = fuzz_lines.search(size.lines_s * 2 / 3, seed)
-    worst, which = fuzz_lines.dearest(size.lines_s / 3, seed)
-    rows = [
-        (f"lines tried, seed {seed}", f"{tried:,}", ""),
-        ("took longer than linear time", f"{len(found)}", "0"),
-        ("the dearest, of 1 MiB (the longest that is read)", f"{worst:.1f} s of one core: `{which}`", ""),
-    ]
-    return kit.table("Hostile lines", rows), [f"superlinear: {line}" for _, line in found]
-
-
-def soaking(size: Size) -> Part:
-    """In a process of its own: it steers the clock, and its memory and descriptors are what is measured."""
-    command = [sys.executable, str(ROOT / "benchmarks" / "soak.py"), "--share", str(size.week)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    wrong = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
-    if done.returncode and not wrong:
-        wrong = [done.stderr[-2000:]]
-    return done.stdout, wrong
-
-
-def parts(size: Size, folder: Path) -> dict[str, Callable[[], Part]]:
-    """All parts in order: what needs a quiet machine first."""
-    return {
-        "idle": lambda: load.idle(folder / "idle", 5),
-        "latency": lambda: load.latency(folder / "latency", size.rounds),
-        "peers": lambda: peers.compare(folder / "peers", size.burst, max(12, size.rounds // 4)),
-        "load": lambda: load.sustained(
-            folder / "load", size.load_s, 200, 50_000, max(20.0, size.load_s / 10)
-        ),
-        "attacks": lambda: load.attacks(folder / "attacks", 1000, 15.0),
-        "faults": lambda: faults.run(folder / "faults", long=size.long_faults),
-        "lines": lambda: hostile(size),
-        "fuzz": lambda: fuzzing(size),
-        "soak": lambda: soaking(size),
-    }
-
-
 def machine() -> str:
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if "model name" in line
-        ),
-        platform.machine(),
-    )
+    """Versions, processor and load, in a phrase."""
+    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     busy = ", ".join(f"{load:.1f}" for load in os.getloadavg())
     return (
         f"logwatch {__version__}, Python {platform.python_version()}, Linux {platform.release()}, "
-        f"{os.cpu_count()} cores of {model}; load average at the start {busy}"
+        f"{os.cpu_count()} cores of {cpu[1] if cpu else platform.machine()}; load average at the start {busy}"
     )
+
+
+def commit() -> str:
+    """Which sources these are."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    name = git("rev-parse", "--short", "HEAD")
+    if not name:
+        return "no checkout of git"
+    # Its own tables and what fuzzing keeps are no change of what is proven.
+    changed = git("status", "--porcelain", "--", "logwatch", "grammars", "benchmarks/*.py")
+    return f"commit {name}" + (", with changes" if changed else "")
+
+
+@dataclass
+class Proof:
+    """One run: the parts that are to come, that run and that are done.
+
+    Attributes:
+        size: `quick` or `long`.
+        parts: What is to be run, in order.
+    """
+
+    size: str
+    parts: Sequence[Part]
+    tables: dict[str, str] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+    begun: float = field(default_factory=time.time)
+    head: str = field(default_factory=lambda: f"{commit()}; {machine()}")
+    _live: set[subprocess.Popen[str]] = field(default_factory=set)
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, *, write: bool) -> None:
+        """All parts; what may stand beside others comes last, and together."""
+
+        def done(part: Part) -> None:
+            print(self.tables[part.name], flush=True)
+            if write:
+                self.write()
+
+        try:
+            for part in self.parts:
+                if part.alone:
+                    self._run(part)
+                    done(part)
+            beside = [part for part in self.parts if not part.alone]
+            with ThreadPoolExecutor(max(1, len(beside))) as workers:
+                running = {workers.submit(self._run, part): part for part in beside}
+                try:
+                    for future in as_completed(running):
+                        future.result()
+                        done(running[future])
+                finally:
+                    self._end()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Leave no process behind."""
+        self._ended.set()
+        for process in list(self._live):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def _run(self, part: Part) -> None:
+        if self._ended.is_set():
+            return
+        command = [sys.executable, *f"benchmarks/{part.command}".split()]
+        print(f"proof: {part.name}: python {' '.join(command[1:])}", file=sys.stderr, flush=True)
+        begun = time.monotonic()
+        process = subprocess.Popen(
+            command if part.alone else ["nice", "-n", "10", *command],
+            stdout=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            cwd=ROOT,
+            start_new_session=True,
+        )
+        self._live.add(process)
+        hung = []
+        try:
+            shown, _ = process.communicate(timeout=part.limit_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            shown, _ = process.communicate()
+            hung = [f"stopped after {part.limit_s:.0f} s"]
+        self._live.discard(process)
+        lines = shown.strip().splitlines()
+        wrong = hung + [line.partition(": ")[2] for line in lines if line.startswith("FAILED: ")]
+        if process.returncode and not wrong:
+            wrong = [f"exit status {process.returncode}"]
+        self.wrong += [f"{part.name}: {each}" for each in wrong]
+        kept = [line for line in lines if not line.startswith("FAILED: ")] or [f"### {part.name}: no table"]
+        took = f"`python {' '.join(command[1:])}` ({time.monotonic() - begun:.0f} s)"
+        said = [f"- **FAILED**: {each[:500]}" for each in wrong]
+        self.tables[part.name] = "\n".join(
+            [f"#{kept[0]}", "", took, *kept[1:], *(["", *said] if said else []), ""]
+        )
+
+    def text(self) -> str:
+        """The README's block as it stands now."""
+        began = dt.datetime.fromtimestamp(self.begun, dt.UTC)
+        head = [
+            f"### `make {GOALS[self.size]}`",
+            "",
+            f"One run, begun {began:%Y-%m-%d %H:%M} UTC, {(time.time() - self.begun) / 60:.0f} minutes; {self.head}.",
+        ]
+        if missing := [part.name for part in self.parts if part.name not in self.tables]:
+            head.append(f"**Not finished**: {', '.join(missing)}.")
+        head.append(
+            f"**Failed**: {len(self.wrong)} goals, named below."
+            if self.wrong
+            else "Nothing that must hold failed."
+        )
+        tables = [self.tables[part.name] for part in self.parts if part.name in self.tables]
+        return "\n".join([*head, "", *tables])
+
+    def write(self) -> None:
+        """Put the block into the README."""
+        kit.replace_block(README, GOALS[self.size], self.text())
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("size", choices=sorted(SIZES))
+    parser.add_argument("size", choices=sorted(PARTS))
     parser.add_argument("--only", nargs="*", help="these parts only; nothing is written then")
     arguments = parser.parse_args()
-    size, wrong, tables = SIZES[arguments.size], [], []
-    goal = "proof-quick" if arguments.size == "quick" else "proof"
-    head = f"## Proof ({arguments.size})\n\n`make {goal}` on {machine()}.\n"
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(
-        prefix="logwatch-proof-", dir=memory if memory.is_dir() else None
-    ) as name:
-        for part, run in parts(size, Path(name)).items():
-            if arguments.only and part not in arguments.only:
-                continue
-            begun = time.monotonic()
-            shown, bad = run()
-            print(f"{shown}({part}: {time.monotonic() - begun:.0f} s)\n", flush=True)
-            tables.append(shown)
-            wrong += [f"{part}: {each}" for each in bad]
-    if not arguments.only:
-        (ROOT / "benchmarks" / "proof.md").write_text("\n".join([head, *tables]))
-    for each in wrong:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    chosen = [part for part in PARTS[arguments.size] if not arguments.only or part.name in arguments.only]
+    proof = Proof(arguments.size, chosen)
+    proof.run(write=not arguments.only)
+    for each in proof.wrong:
         print(f"FAILED: {each}")
-    return int(bool(wrong))
+    print(f"proof: {'failed' if proof.wrong else 'passed'}, {time.time() - proof.begun:.0f} s")
+    return int(bool(proof.wrong))
 
 
 if __name__ == "__main__":

@@ -266,6 +266,31 @@ def table(
     return "\n".join([*lines, ""])
 
 
+def replace_block(page: Path, name: str, text: str) -> None:
+    """Put a text between the page's comment markers of this name.
+
+    Raises:
+        ValueError: The page has no such markers.
+    """
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"{page} has no lines `{begin}` and `{end}`")
+    fresh = page.with_name(f".{page.name}.new")
+    fresh.write_text(f"{before}{begin}\n{text.strip()}\n{end}{after}", encoding="utf-8")
+    fresh.replace(page)
+
+
+def block(page: Path, name: str) -> str:
+    """What stands between the page's markers of this name."""
+    return (
+        page.read_text(encoding="utf-8")
+        .partition(f"<!-- {name} -->")[2]
+        .partition(f"<!-- end of {name} -->")[0]
+    )
+
+
 def ms(seconds: float) -> str:
     """Milliseconds for a table."""
     return f"{seconds * 1e3:.0f} ms" if seconds >= 0.01 else f"{seconds * 1e3:.1f} ms"
