@@ -290,8 +290,10 @@ class Incidents:
                 continue
             held.followed += 1
             causes = self._causes(held.incident, held.followed)
-            best, told = causes[0], held.incident.causes[0]
-            if best.cause != told.cause and (best.score > told.score or told.cause == "warm_up"):
+            best, told = causes[0], held.incident.causes[:1]
+            if not told or (
+                best.cause != told[0].cause and (best.score > told[0].score or told[0].cause == "warm_up")
+            ):
                 severity = held.severity or held.incident.severity
                 held.incident = replace(
                     held.incident,
