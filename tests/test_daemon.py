@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -16,14 +15,12 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from daemon_kit import PATIENCE_S, fetch, metric, opened, running, watch_config
 
-from logwatch.config import Config
 from logwatch.daemon import Daemon
 from logwatch.model import Change, Cycle, Incident
-from logwatch.outlets.log import Log
 
 ROOT = Path(__file__).parents[1]
-PATIENCE_S = 30
 
 
 def report(verify_ms: float, rank: str = "TP0") -> str:
@@ -33,67 +30,6 @@ def report(verify_ms: float, rank: str = "TP0") -> str:
         f"  Total cycle:       {verify_ms / 0.95:.2f} ms/cyc\n"
         "  Accept len:         0.92\n"
     )
-
-
-class Eyes:
-    """A sink that lets a test wait for what it wants to see."""
-
-    def __init__(self):
-        self.seen = []
-        self._news = threading.Condition()
-
-    def take(self, item):
-        with self._news:
-            self.seen.append(item)
-            self._news.notify_all()
-
-    def close(self):
-        pass
-
-    def of(self, kind):
-        return [item for item in self.seen if isinstance(item, kind)]
-
-    def wait(self, wanted):
-        with self._news:
-            assert self._news.wait_for(lambda: wanted(self), PATIENCE_S), self.seen[-3:]
-
-
-def config_for(log: Path, **more) -> Config:
-    return Config.model_validate(
-        {"source": [{"path": str(log), "start": "beginning"}], "http": {"listen": "127.0.0.1:0"}, **more}
-    )
-
-
-@contextmanager
-def running(config: Config, state: Path, load=None):
-    """A daemon in a thread of its own, ready; stopped and joined at the end."""
-    eyes, out, ready = Eyes(), io.StringIO(), threading.Event()
-    daemon = Daemon(config, state_directory=state, sinks=[eyes], reload=load, log=Log(out))
-    daemon.on_ready = ready.set
-    thread = threading.Thread(target=daemon.run)
-    thread.start()
-    try:
-        assert ready.wait(PATIENCE_S)
-        yield daemon, eyes, out
-    finally:
-        daemon.stop()
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()
-
-
-def fetch(daemon: Daemon, path: str) -> str:
-    with urllib.request.urlopen(daemon.address + path, timeout=PATIENCE_S) as answer:
-        return answer.read().decode()
-
-
-def metric(daemon: Daemon, name: str, *labels: str) -> float:
-    """Value of the one series of this name that has these labels."""
-    (value,) = [
-        float(line.rpartition(" ")[2])
-        for line in fetch(daemon, "/metrics").splitlines()
-        if line.partition("{")[0].partition(" ")[0] == name and all(label in line for label in labels)
-    ]
-    return value
 
 
 def append(log: Path, text: str) -> None:
@@ -112,15 +48,11 @@ def shows(daemon: Daemon, value: float, name: str, *labels: str) -> None:
         pause.wait(0.01)
 
 
-def opened(eyes: Eyes) -> list[Incident]:
-    return [item for item in eyes.of(Incident) if item.change is Change.OPENED]
-
-
 def test_a_growing_log_becomes_metrics_and_an_incident(tmp_path):
     """Three reports above the band: gauge, counters, incident and the log's own line say the same."""
     log = tmp_path / "server.log"
     log.write_text(report(19.14) * 5)
-    with running(config_for(log), tmp_path / "state") as (daemon, eyes, out):
+    with running(watch_config(log), tmp_path / "state") as (daemon, eyes, out):
         eyes.wait(lambda e: len(e.of(Cycle)) == 5)
         shows(daemon, 1, "logwatch_phase_in_band", 'phase="target_verify"')
         append(log, report(28.95) * 3)
@@ -137,10 +69,10 @@ def test_a_restart_goes_on_where_it_was(tmp_path):
     """Counters go on, the open incident stays open and resolves, and no report counts twice."""
     log, state = tmp_path / "server.log", tmp_path / "state"
     log.write_text(report(19.14) * 5 + report(28.95) * 4)
-    with running(config_for(log), state) as (_, eyes, _out):
+    with running(watch_config(log), state) as (_, eyes, _out):
         eyes.wait(opened)
     append(log, report(28.95) + report(19.14) * 5)
-    with running(config_for(log), state) as (daemon, eyes, _out):
+    with running(watch_config(log), state) as (daemon, eyes, _out):
         eyes.wait(lambda e: [i for i in e.of(Incident) if i.change is Change.RESOLVED])
         assert len(eyes.of(Cycle)) == 6
         assert opened(eyes) == []
@@ -152,10 +84,10 @@ def test_a_report_cut_by_a_restart_is_one_report(tmp_path):
     """Half a report, half a line even, then a restart: one sample."""
     log, state, text = tmp_path / "server.log", tmp_path / "state", report(19.14)
     log.write_text(report(19.14) * 2 + text[: text.index("ms/cyc") + 3])
-    with running(config_for(log), state) as (_, eyes, _out):
+    with running(watch_config(log), state) as (_, eyes, _out):
         eyes.wait(lambda e: len(e.of(Cycle)) == 2)
     append(log, text[text.index("ms/cyc") + 3 :])
-    with running(config_for(log), state) as (_, eyes, _out):
+    with running(watch_config(log), state) as (_, eyes, _out):
         eyes.wait(lambda e: e.of(Cycle))
         (cycle,) = eyes.of(Cycle)
         assert cycle.phases_s["target_verify"] == pytest.approx(0.01914)
@@ -166,14 +98,14 @@ def test_a_reload_judges_by_the_new_bands(tmp_path):
     """What was in band is out of the new one, from the next report on; counters go on."""
     log = tmp_path / "server.log"
     log.write_text(report(19.14) * 3)
-    tight = config_for(log, band=[{"phase": "target_verify", "low": "10ms", "high": "12ms"}])
+    tight = watch_config(log, band=[{"phase": "target_verify", "low": "10ms", "high": "12ms"}])
     asked = threading.Event()
 
     def load():
         asked.set()
         return tight
 
-    with running(config_for(log), tmp_path / "state", load) as (daemon, eyes, _out):
+    with running(watch_config(log), tmp_path / "state", load) as (daemon, eyes, _out):
         eyes.wait(lambda e: len(e.of(Cycle)) == 3)
         daemon.reload()
         assert asked.wait(PATIENCE_S)  # what is read from now on is judged by the new bands
@@ -195,7 +127,7 @@ def test_a_broken_configuration_is_refused_whole(tmp_path):
         return load_config(broken, {})
 
     with running(
-        config_for(log, http={"listen": "127.0.0.1:0", "enable_reload": True}), tmp_path / "state", load
+        watch_config(log, http={"listen": "127.0.0.1:0", "enable_reload": True}), tmp_path / "state", load
     ) as (daemon, eyes, out):
         request = urllib.request.Request(daemon.address + "/-/reload", method="POST")
         with pytest.raises(urllib.error.HTTPError) as caught:

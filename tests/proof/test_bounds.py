@@ -96,7 +96,7 @@ def test_an_archive_that_unpacks_to_a_hundred_times_its_size(tmp_path):
     log = tmp_path / "a.log"
     text = REPORT.format(rank="TP0", batch=1.0, phase="Target verify")
     log.write_text(text * 3)
-    with running(watch_config(str(log)), tmp_path / "state") as (daemon, eyes, _out):
+    with running(watch_config(log), tmp_path / "state") as (daemon, eyes, _out):
         eyes.wait(lambda e: len(e.of(Cycle)) == 3)
         log.rename(tmp_path / "old")
         whole = (tmp_path / "old").read_bytes() + b"\0" * 60_000_000 + b"\n" + text.encode()

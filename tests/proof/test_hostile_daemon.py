@@ -169,7 +169,7 @@ def test_only_regular_files_are_followed(tmp_path):
     (tmp_path / "folder.log").mkdir()
     os.mkfifo(tmp_path / "fifo.log")
     os.mkfifo(tmp_path / "sound.log.2")
-    with running(watch_config(str(tmp_path / "*.log*")), tmp_path / "state") as (_daemon, eyes, _out):
+    with running(watch_config(tmp_path / "*.log*"), tmp_path / "state") as (_daemon, eyes, _out):
         eyes.wait(lambda e: len(e.of(Cycle)) > 100)
         with (tmp_path / "sound.log").open("a") as log:
             log.write(everything())
@@ -183,7 +183,7 @@ def test_a_rotated_name_leads_nowhere_else(tmp_path):
     target.parent.mkdir()
     target.write_text("root:PRIVATEWORDS:1\nDecode batch, #running-req: PRIVATEWORDS\n")
     log.write_text(everything(), encoding="utf-8")
-    with running(watch_config(str(log)), tmp_path / "state") as (daemon, eyes, out):
+    with running(watch_config(log), tmp_path / "state") as (daemon, eyes, out):
         eyes.wait(lambda e: len(e.of(Cycle)) > 100)
         log.rename(tmp_path / "a.log.2")
         (tmp_path / "a.log.1").symlink_to(target)
@@ -216,7 +216,7 @@ def test_what_no_browser_may_do(seen, tmp_path):
 
 def test_the_state_is_for_its_owner_alone(tmp_path):
     """Directory and files of the state are readable by nobody else."""
-    with running(watch_config(str(tmp_path / "a.log")), tmp_path / "state"):
+    with running(watch_config(tmp_path / "a.log"), tmp_path / "state"):
         modes = {
             path.name: path.stat().st_mode & 0o077
             for path in [tmp_path / "state", *(tmp_path / "state").iterdir()]

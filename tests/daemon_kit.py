@@ -1,4 +1,4 @@
-"""A daemon in a thread of its own, watched through a sink, for tests that break things around it."""
+"""A daemon in a thread of its own, watched through a sink: what tests of the whole daemon share."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Eyes:
 
 def watch_config(path, **more):
     """A configuration that follows a path from its beginning, on a free port."""
-    table = {"source": [{"path": path, "start": "beginning"}], "http": {"listen": "127.0.0.1:0"}}
+    table = {"source": [{"path": str(path), "start": "beginning"}], "http": {"listen": "127.0.0.1:0"}}
     return Config.model_validate(table | more)
 
 
@@ -78,12 +78,17 @@ def fetch(daemon, path, accept="text/plain"):
 
 
 def metric(daemon, name, *labels):
-    """Sum of the series of this name that have these labels."""
-    return sum(
+    """Value of the one series of this name that has these labels.
+
+    Raises:
+        ValueError: There is no such series, or there are several.
+    """
+    (value,) = [
         float(line.rpartition(" ")[2])
         for line in fetch(daemon, "/metrics").splitlines()
         if line.partition("{")[0].partition(" ")[0] == name and all(label in line for label in labels)
-    )
+    ]
+    return value
 
 
 def opened(eyes):
