@@ -344,6 +344,13 @@ SCENARIOS: dict[str, tuple[Callable[[Scene], None], str]] = {
 }
 
 
+FIGURES = (
+    "speed: a burst followed, lines a second of processor time",
+    "resident memory behind it",
+    "line to count, p50 / p99",
+)
+
+
 def tools() -> list[Callable[[Path, str], Tool]]:
     return [Logwatch, *([Mtail] if shutil.which("mtail") else []), TailGrep]
 
@@ -388,11 +395,7 @@ def cpu_s(pids: list[int]) -> float:
 
 def speed(folder: Path, lines: int, rounds: int) -> list[list[str]]:
     """Following a burst of lines, of which one in a hundred counts; memory behind it; latency of one line."""
-    rates, memory, latency = (
-        ["speed: a burst followed, lines a second of processor time"],
-        ["resident memory behind it"],
-        ["line to count, p50 / p99"],
-    )
+    rates, memory, latency = ([name] for name in FIGURES)
     for place, tool in enumerate(tools()):
         with scene(folder / f"speed{place}", tool, "a.log") as made:
             pids = made.tool.pids()
