@@ -20,6 +20,7 @@ from logwatch.reading.cycles import Cycles, CyclesMemory
 from logwatch.reading.framing import Framing, FramingMemory
 from logwatch.reading.lines import Lines
 from logwatch.reading.records import Records
+from logwatch.reading.requests import WORK, Requests, RequestsMemory, is_answer
 from logwatch.reading.whole import Piece, whole_report
 
 _PASSED_ON = frozenset({"phase", "accept", "report", "prefill"})
@@ -38,6 +39,7 @@ class PipelineMemory:
     """
 
     framing: FramingMemory = field(default_factory=FramingMemory)
+    requests: RequestsMemory = field(default_factory=RequestsMemory)
     cycles: CyclesMemory = field(default_factory=CyclesMemory)
     judgements: JudgementsMemory = field(default_factory=JudgementsMemory)
     incidents: IncidentsMemory = field(default_factory=IncidentsMemory)
@@ -116,6 +118,7 @@ class Pipeline:
         self._keep = keep
         self._lines = Lines(path, notify=notify)
         self._framing = Framing()
+        self._requests = Requests()
         self._cycles = Cycles(stream)
         self._build(settings, JudgementsMemory(), IncidentsMemory())
 
@@ -144,12 +147,17 @@ class Pipeline:
     def memory(self) -> PipelineMemory:
         """All that is remembered, live: write it down before feeding on."""
         return PipelineMemory(
-            self._framing.memory, self._cycles.memory, self._judgements.memory, self._incidents.memory
+            self._framing.memory,
+            self._requests.memory,
+            self._cycles.memory,
+            self._judgements.memory,
+            self._incidents.memory,
         )
 
     @memory.setter
     def memory(self, memory: PipelineMemory) -> None:
         self._framing.memory = memory.framing
+        self._requests.memory = memory.requests
         self._cycles.memory = memory.cycles
         self._judgements.memory = memory.judgements
         self._incidents.memory = memory.incidents
@@ -205,7 +213,8 @@ class Pipeline:
         """The stream ends here: everything held back comes out."""
         yield from self.finish_file()
         for frame in self._framing.finish():
-            yield from self._frame(frame)
+            for record in self._records.feed(frame):
+                yield from self._record(record)
         yield from self._judge(self._cycles.finish())
         for item in self._judgements.finish():
             yield from self._incidents.feed(item)
@@ -216,20 +225,30 @@ class Pipeline:
         for line in lines:
             for frame in self._framing.feed(line):
                 frames += 1
+                unclaimed = True
                 for record in self._records.feed(frame):
+                    unclaimed = False
                     if isinstance(record, Record):
                         matched += 1
+                        if record.kind in WORK:
+                            self._requests.work()
                     else:
                         malformed += 1
                     yield from self._record(record)
+                if unclaimed and is_answer(frame):
+                    yield from self._answered(frame)
         count = self._lines.memory.line - before
         if size or count:
             ignored = frames - matched - malformed
             yield Read(self.stream, self._lines.path, size, count, matched, ignored, malformed)
 
-    def _frame(self, frame: Frame) -> Iterator[Item]:
-        for record in self._records.feed(frame):
-            yield from self._record(record)
+    def _answered(self, frame: Frame) -> Iterator[Item]:
+        """Count a request that was answered, once the stream has spoken; what comes of it is for judging alone."""
+        if not self._incidents.memory.watches.spoke:
+            return
+        record = self._requests.answered(frame.place, frame.time, frame.rank)
+        if record is not None and (self._keep is None or self._keep(record)):
+            yield from (item for item in self._incidents.feed(record) if item is not record)
 
     def _record(self, record: Record | Malformed) -> Iterator[Item]:
         if self._keep is None or self._keep(record):

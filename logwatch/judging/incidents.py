@@ -18,7 +18,7 @@ from logwatch.judging.facts import Facts, begin, note
 from logwatch.judging.levels import BATCH, CONTEXT, Levels, before_and_after, note_levels
 from logwatch.judging.stretch import Row, Rule, Sample, count, forget, steadiness
 from logwatch.judging.terms import band_text, incident_key, ratio_of, severity_of
-from logwatch.judging.watches import RANK, WatchesMemory, trap_text, watch
+from logwatch.judging.watches import RANK, SILENCE, WatchesMemory, silence_text, trap_text, watch
 from logwatch.model import (
     Cause,
     Change,
@@ -365,6 +365,8 @@ class Incidents:
             sentences.append(steadiness(row))
         if incident.kind == "graph_lost":
             sentences.append(trap_text(self.memory.watches, incident.rank))
+        if incident.kind == SILENCE.kind:
+            sentences.append(silence_text(self.memory.watches, sample.here))
         if cycle is not None:
             sentences.append(cost_sentence(economics_of(cycle, self.rules.baseline_tokens_per_second)))
         if band == DEFAULT_BAND and sample.limits is not None:

@@ -42,6 +42,7 @@ class Sample:
         side: `high` or `low` where it is out, empty where it is good.
         centre: What it should have been; levels are compared as shares of it.
         usable: Whether it may count as what is usual (a warm-up may not).
+        since: Where what it says began, if that was before.
     """
 
     value: float
@@ -50,6 +51,7 @@ class Sample:
     here: Moment
     limits: Limits | None = None
     usable: bool = True
+    since: Moment | None = None
 
 
 @dataclass
@@ -106,7 +108,7 @@ def count(row: Row, sample: Sample, rule: Rule) -> list[Change]:
             return [Change.RESOLVED]
         forget(row)
     if not row.side:
-        row.side, row.onset = sample.side, sample.here
+        row.side, row.onset = sample.side, sample.since or sample.here
     row.inside, row.inside_shares = 0, []
     row.samples += 1
     _keep(row.values, sample.value)

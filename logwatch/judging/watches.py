@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from logwatch.judging.conditions import TOKENS, WHOLE, batch_range
 from logwatch.judging.economics import cycle_time_s
 from logwatch.judging.stretch import Rule, Sample
-from logwatch.model import Cycle, Item, Limits, Moment, Record, RunStarted
+from logwatch.model import Cycle, Item, Limits, Moment, Record, RunStarted, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,16 @@ TRAPPED_AFTER = 30
 RANK_EXCESS = 1.15
 MOST_RANKS = 256
 MOST_PHASES = 32
-SILENT_REQUESTS = 50
+SILENT_REQUESTS, SILENT_S = 50, 60.0
+"""Requests answered without a line of work, and for how long, that are silence. A batch of one that decodes a
+single step a request writes a line every 40 of them; a busier server writes lines within a second or two."""
+
+UNTIMED_REQUESTS, UNTIMED_TIMES = 2000, 10
+"""Where access lines have no time: so many, and so many times what this run had between two lines before."""
+
+USUAL_INTERVAL = 40
+"""Decode steps a line (`decode_log_interval`) with which the numbers above hold; with more they grow."""
+
 _SPEAKING = frozenset({"decode", "phase", "report", "prefill", "spec_metrics"})
 
 
@@ -69,7 +78,10 @@ class WatchesMemory:
         graphs: By rank.
         ranks: By phase, each rank's newest value.
         cycles: Cycles of this run.
-        requests: Requests answered since the last sample; `spoke` whether the stream ever had samples.
+        requests: Requests answered since the last line of work, as last told; `since` when the first was.
+        usual: Most requests between two lines of work of this run.
+        interval: Decode steps a decode line.
+        spoke: Whether the stream ever had samples; `silent` whether it is told that it has none.
     """
 
     run: int = 0
@@ -80,6 +92,9 @@ class WatchesMemory:
     requests: int = 0
     spoke: bool = False
     silent: bool = False
+    since: Moment = field(default_factory=lambda: Moment(0))
+    usual: int = 0
+    interval: int = USUAL_INTERVAL
 
 
 def watch(
@@ -103,7 +118,9 @@ def watch(
         yield from _silence(memory, item)
     elif isinstance(item, RunStarted):
         memory.run, memory.drafts, memory.graphs, memory.ranks, memory.cycles = item.run, False, {}, {}, 0
-        memory.requests = 0
+        memory.requests = memory.usual = 0
+        interval = item.settings.get("decode_log_interval", "")
+        memory.interval = int(interval) if interval.isdecimal() and len(interval) < 9 else USUAL_INTERVAL
 
 
 def trap_text(memory: WatchesMemory, rank: str | None) -> str:
@@ -217,15 +234,51 @@ def _alike(one: RankValue, other: RankValue) -> bool:
     return abs(one.context - other.context) <= 0.2 * max(one.context, other.context)
 
 
+def silence_text(memory: WatchesMemory, here: Moment) -> str:
+    """How many requests were answered while nothing was written."""
+    begin, end = seconds_of(memory.since.time), seconds_of(here.time)
+    within = f" within {end - begin:.0f} s" if begin is not None and end is not None else ""
+    return (
+        f"{memory.requests} requests were answered{within}, and the log holds no line of any prefill, decode or "
+        "report since the first of them."
+    )
+
+
 def _silence(memory: WatchesMemory, record: Record) -> Iterator[tuple[Rule, str, str | None, Sample]]:
+    """Answers without work; where the log has times, a burst of short answers is none yet."""
     here = Moment(record.place.line, record.time)
     if record.kind in _SPEAKING:
-        memory.requests, memory.spoke = 0, memory.spoke or record.kind != "prefill"
+        memory.spoke = memory.spoke or record.kind != "prefill"
+        # A gap that was told is learnt as well, though no more of it than made it one: it shall not be told again.
+        memory.usual = max(memory.usual, min(memory.requests, _untimed_limit(memory)))
+        memory.requests = 0
         if memory.silent:
             memory.silent = False
             yield SILENCE, "-/samples", None, Sample(1.0, "", 1.0, here)
-    elif record.kind == "access" and memory.spoke and record.fields.get("method", "POST") == "POST":
-        memory.requests += 1
-        if memory.requests >= SILENT_REQUESTS and not memory.silent:
+    elif record.kind == "access" and memory.spoke:
+        fields = record.fields
+        requests, line, since = fields.get("requests"), fields.get("since_line"), fields.get("since")
+        if not isinstance(requests, int) or not isinstance(line, int):
+            return
+        memory.requests = requests
+        memory.since = Moment(line, since if isinstance(since, str) else None)
+        if not memory.silent and _is_silent(memory, here):
             memory.silent = True
-            yield SILENCE, "-/samples", None, Sample(0.0, "low", 1.0, here)
+            yield SILENCE, "-/samples", None, Sample(0.0, "low", 1.0, here, since=memory.since)
+
+
+def _is_silent(memory: WatchesMemory, here: Moment) -> bool:
+    begin, end = seconds_of(memory.since.time), seconds_of(here.time)
+    if begin is None or end is None:
+        return memory.requests >= _untimed_limit(memory)
+    rarer = _rarer(memory)
+    return memory.requests >= SILENT_REQUESTS * rarer and end - begin >= SILENT_S * rarer
+
+
+def _untimed_limit(memory: WatchesMemory) -> int:
+    return max(int(UNTIMED_REQUESTS * _rarer(memory)), UNTIMED_TIMES * memory.usual)
+
+
+def _rarer(memory: WatchesMemory) -> float:
+    """How many times rarer decode lines come than usual."""
+    return max(1.0, memory.interval / USUAL_INTERVAL)

@@ -1,5 +1,6 @@
 import random
 
+import pytest
 from judging_samples import cycle, through
 
 from logwatch.judging.bands import Rules
@@ -109,13 +110,82 @@ def test_ranks_with_other_contexts_are_not_compared():
     assert run(reports) == []
 
 
+def clock(seconds):
+    return (
+        None
+        if seconds is None
+        else f"2026-02-11T{8 + seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    )
+
+
+def answered(number, every_s=None, first=2):
+    """Access records as `reading.requests` makes them: one for each fifty requests, `every_s` apart."""
+    for n in range(50, number + 1, 50):
+        fields = {"requests": n, "since_line": first}
+        if every_s is not None:
+            fields["since"] = clock(0)
+        at = None if every_s is None else clock(int(n * every_s))
+        yield Record(Place("server.log", -1, first + n - 1), "access", fields, time=at)
+
+
+def silences(items):
+    return [i for i in run(items) if i.kind == "silence"]
+
+
+SPOKEN = [decode(1, graph=True)]
+
+
 def test_silence_while_requests_are_answered():
-    """Fifty answered requests without any decode line is silence; the next line ends it."""
-    lines = [decode(1, graph=True)]
-    lines += [record(n, "access", method="POST", path="/generate", status=200) for n in range(2, 70)]
-    lines += [decode(70, graph=True)]
-    opened, resolved = run(lines)
-    assert (opened.kind, opened.noticed.line, resolved.change) == ("silence", 51, Change.RESOLVED)
+    """Answers for a minute and no line of work is silence, since the first of them; the next line ends it."""
+    opened, resolved = silences([*SPOKEN, *answered(150, every_s=1), decode(200, graph=True)])
+    assert (opened.onset.line, opened.noticed.line, opened.severity) == (2, 101, "warning")
+    assert opened.detail.startswith("100 requests were answered within 100 s, and the log holds no line")
+    assert (resolved.change, resolved.resolved.line) == (Change.RESOLVED, 200)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        pytest.param([*answered(9000, every_s=1)], id="a log level without any line of work"),
+        pytest.param([record(1, "prefill"), *answered(9000, every_s=1)], id="a server that only prefills"),
+        pytest.param([*SPOKEN, *answered(5000, every_s=0.01)], id="a burst of short answers, timed"),
+        pytest.param([*SPOKEN, *answered(1950)], id="a burst of short answers, untimed"),
+        pytest.param(
+            [*SPOKEN, *answered(1900), decode(3000, graph=True), *answered(18_000, first=3001)],
+            id="a busy server, untimed, whose lines always came this rarely",
+        ),
+        pytest.param(
+            [started(decode_log_interval=400), *SPOKEN, *answered(450, every_s=1)],
+            id="a line every 400 decode steps",
+        ),
+        pytest.param(
+            [each for n in range(20) for each in (record(n, "prefill"), *answered(50, every_s=2))] + SPOKEN,
+            id="prefill lines come",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_no_silence(items):
+    """Servers that never wrote such lines, or write them rarely, raise no alarm."""
+    assert silences(items) == []
+
+
+@pytest.mark.parametrize(
+    ("items", "noticed"),
+    [
+        pytest.param([*SPOKEN, *answered(9000)], 2001, id="untimed access lines"),
+        pytest.param([started(decode_log_interval=400), *SPOKEN, *answered(900, every_s=2)], 501, id="rare lines"),
+        pytest.param([*SPOKEN, started(5), *answered(200, every_s=3)], 51, id="a restart with another set-up"),
+    ],
+)  # fmt: skip
+def test_where_silence_is_noticed(items, noticed):
+    """At a number of requests that a server like this cannot answer without a line."""
+    assert [i.noticed.line for i in silences(items)] == [noticed]
+
+
+def test_a_gap_that_was_told_is_not_told_again():
+    """Where a log has no times and a gap of 2,500 answers ended by itself, the next such gap is usual."""
+    gap = [*answered(2500), decode(3000, graph=True)]
+    assert [i.change for i in silences([*SPOKEN, *gap, *gap, *gap])] == [Change.OPENED, Change.RESOLVED]
 
 
 def test_acceptance_that_slides_for_hours():
