@@ -25,7 +25,8 @@ def run(*arguments, standard_input=None):
 def test_list_names_every_packaged_grammar():
     """Name, kinds of records and file of each, in the order in which they are tried."""
     names = [entry["name"] for entry in json.loads(run("list", "--format", "json").output)]
-    assert names == ["eagle3_profile", "llama_cpp", "nccl", "sglang", "vllm"]
+    assert names == sorted(path.stem for path in (ROOT / "grammars").glob("*.toml"))
+    assert len(names) >= 5
     assert all(name in run("list").output for name in names)
 
 
