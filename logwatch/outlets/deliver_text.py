@@ -165,7 +165,13 @@ def _against(incident: Incident) -> str:
     times = f"{incident.ratio:.2f} times"
     if incident.before is not None:
         return f"{times} the {_short(incident.phase, incident.before)} before"
-    return f"{times} the centre of its band" if incident.band else f"{times} what is normal"
+    match incident.kind:
+        case "slower_than_baseline":
+            return f"{times} the baseline"
+        case "one_rank_slow":
+            return f"{times} the other ranks"
+        case _:
+            return f"{times} the centre of its band" if incident.band else f"{times} what is normal"
 
 
 def _when(moment: Moment) -> str:

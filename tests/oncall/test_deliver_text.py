@@ -68,6 +68,22 @@ def test_alert_names(kind, phase, name):
         pytest.param({"before": None, "band": None}, "1.51 times what is normal.", id="no band either"),
         pytest.param(
             {
+                "before": None,
+                "band": None,
+                "kind": "slower_than_baseline",
+                "phase": "speculation",
+                "ratio": 0.74,
+            },
+            "0.74 times the baseline.",
+            id="slower than without speculation",
+        ),
+        pytest.param(
+            {"before": None, "band": None, "kind": "one_rank_slow"},
+            "1.51 times the other ranks.",
+            id="slower than others",
+        ),
+        pytest.param(
+            {
                 "phase": "tokens_per_cycle",
                 "before": 3.2,
                 "after": 1.9,

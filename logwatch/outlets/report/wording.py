@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]")
 LONGEST = 200
 
+_UNMEASURED = {
+    "silence": "requests are answered, but no line of prefill, decode or report is written{}",
+    "graph_lost": "no CUDA graph is used{} any more where one was",
+}
+
 
 def safe(text: str, longest: int = LONGEST) -> str:
     r"""Text from a log without control characters, cut where it is long.
@@ -48,7 +53,10 @@ def against(incident: Incident) -> str:
     ratio = f"{incident.ratio:.2f} x"
     if incident.before is not None:
         return f"{ratio} the level before ({value_text(incident.phase, incident.before)})"
-    return f"{ratio} the band's centre"
+    if incident.kind == "slower_than_baseline" and incident.ratio:
+        baseline = value_text(incident.phase, incident.after / incident.ratio)
+        return f"{ratio} the baseline without speculation ({baseline})"
+    return f"{ratio} the other ranks" if incident.kind == "one_rank_slow" else f"{ratio} the band's centre"
 
 
 def moment_text(moment: Moment) -> str:
@@ -57,8 +65,10 @@ def moment_text(moment: Moment) -> str:
 
 
 def incident_text(incident: Incident) -> str:
-    """One line: what, where, how much."""
+    """One line: what, where, how much; of an incident that is no measure only what."""
     where = f" on {safe(incident.rank)}" if incident.rank else ""
+    if incident.kind in _UNMEASURED:
+        return _UNMEASURED[incident.kind].format(where)
     kind = "" if incident.kind == "out_of_band" else f" ({incident.kind.replace('_', ' ')})"
     level = value_text(incident.phase, incident.after)
     return f"{safe(incident.phase)}{where} is {incident.direction}{kind}: {level}, {against(incident)}"
