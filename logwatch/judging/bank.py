@@ -189,7 +189,8 @@ def weigh_rest(bank: Bank, e: float, sides: tuple[int, int], began: bool, begun:
 def _weigh_spread(bank: Bank, e: float, begun: list[int]) -> float:
     index = bank.spread
     old = bank.state[index]
-    new = old + min(bank.slope[index] * (e / bank.spread_unit) ** 2 - bank.drop[index], bank.cap[index])
+    v = e / bank.spread_unit  # squared by multiplying, as `columns_charts` does: a power may round otherwise
+    new = old + min(bank.slope[index] * (v * v) - bank.drop[index], bank.cap[index])
     if new <= 0.0:
         new = 0.0
     elif old == 0.0:

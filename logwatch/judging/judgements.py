@@ -100,7 +100,7 @@ class Judgements:
         """Pass the item on and, after a cycle, its judgements."""
         yield item
         if isinstance(item, Cycle):
-            yield from self._by_bands(item)
+            yield from self.by_bands(item)
             if item.complete and not item.warm_up and self._speaks(item.rank):
                 yield from self._by_charts(item)
         elif isinstance(item, RunStarted):
@@ -110,7 +110,8 @@ class Judgements:
         """Nothing is held back."""
         return iter(())
 
-    def _by_bands(self, cycle: Cycle) -> Iterator[Judgement]:
+    def by_bands(self, cycle: Cycle) -> Iterator[Judgement]:
+        """What the bands say of each phase."""
         for phase, value in cycle.phases_s.items():
             band = band_for(self.bands, phase, cycle.conditions)
             if band is not None:
@@ -133,9 +134,9 @@ class Judgements:
             series = self._series(cycle, phase, bucket_text(bucket))
             if series is None:
                 continue
-            finding = self._charted(series, phase, value, cycle)
-            if finding is not None and not (phase == TOKENS and finding.direction == "high"):
-                yield _judgement(cycle, phase, value, finding, series.chart)
+            judgement = self.charted(series, phase, value, cycle)
+            if judgement is not None:
+                yield judgement
 
     def _series(self, cycle: Cycle, phase: str, bucket: str) -> SeriesMemory | None:
         """The series' memory, moved to the end; a new one needs room that a forgotten one leaves."""
@@ -157,7 +158,8 @@ class Judgements:
         known[key] = series
         return series
 
-    def _charted(self, series: SeriesMemory, phase: str, value: float, cycle: Cycle) -> Finding | None:
+    def charted(self, series: SeriesMemory, phase: str, value: float, cycle: Cycle) -> Judgement | None:
+        """Let a series' chart take one sample; what it has to say that is worth a word."""
         series.samples += 1
         if not series.chart.frozen:
             now = seconds_of(cycle.time)
@@ -168,7 +170,9 @@ class Judgements:
         chart = self._chart(series, phase)
         finding = chart.update(value, cycle.place.line, cycle.time, context)
         series.chart = chart.memory
-        return finding
+        if finding is None or (phase == TOKENS and finding.direction == "high"):
+            return None
+        return _judgement(cycle, phase, value, finding, series.chart)
 
     def _chart(self, series: SeriesMemory, phase: str) -> Chart:
         least = TOKENS_EFFECT if phase == TOKENS else self.rules.least_effect

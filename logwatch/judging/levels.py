@@ -41,8 +41,12 @@ def note_levels(levels: dict[str, Levels], cycle: Cycle, *, still: bool) -> None
     if len(mine.newest) <= WAITING:
         return
     oldest = mine.newest.pop(0)
-    if still:
-        return
+    if not still:
+        flow(mine, oldest)
+
+
+def flow(mine: Levels, oldest: dict[str, float]) -> None:
+    """Let a cycle that has waited into the means."""
     mine.count += 1
     weight = max(WEIGHT, 1 / mine.count)
     for name, value in oldest.items():
