@@ -11,7 +11,6 @@ streaming pipeline. So the records are those of the streaming form, whatever the
 from __future__ import annotations
 
 import io
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ import polars as pl
 from logwatch.grammar.rust import BulkReader
 from logwatch.grammar.streaming import Reader
 from logwatch.intake.bulk_found import Found, Origin, Places
+from logwatch.intake.bulk_sieve import Sieve
 from logwatch.model import Line, Malformed, Place, Record
 from logwatch.reading.framing import Framing
 from logwatch.reading.lines import MAX_BYTES
@@ -90,7 +90,7 @@ class Bulk:
         self._framing = Framing()
         self._single = Records(Reader(grammars))
         anchors = {rule.anchor for grammar in grammars for rule in grammar.rules}
-        self._wanted = "|".join(re.escape(text) for text in sorted(anchors | set(HIDING) | set(_PARTS)))
+        self._sieve = Sieve(anchors | set(HIDING) | set(_PARTS))
 
     def read(self, data: bytes, path: str, line: int, offset: int) -> Chunk | None:
         """Records of a chunk that begins at a line's start and ends with a line end; None if it is refused.
@@ -109,7 +109,7 @@ class Bulk:
         longest = int(sizes.to_numpy().max(initial=0))
         if longest >= MAX_BYTES // 2 or (longest >= _DOCKER_CUT and b'"log"' in data):
             return None
-        wanted = lines.filter(pl.col("line").str.contains(self._wanted))
+        wanted = self._sieve.wanted(lines, text)
         if wanted.is_empty():
             return Chunk(lines.height)
         if wanted["line"].str.contains("|".join(_PARTS)).any():
