@@ -1,4 +1,4 @@
-"""Level 3: object stores: `s3://`, `gs://` and whatever else fsspec knows (extra `s3`; used by `archive.py`).
+"""Level 3: object stores: `s3://`, `gs://` (extras of these names) and whatever else fsspec knows (for `archive.py`).
 
 Credentials and endpoints are those of the store's own tools (`AWS_PROFILE`, `AWS_ENDPOINT_URL`, ...): nothing
 of them is configured here.
@@ -15,6 +15,9 @@ from logwatch.errors import Problem, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
+"""By scheme the extra of ours that brings the store's library."""
 
 BLOCK = 8 << 20
 """Bytes asked for at once: round trips cost more than bytes."""
@@ -58,13 +61,15 @@ def _system(address: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs  # noqa: PLC0415 - an extra
     except ImportError:
-        raise _missing(address, "fsspec") from None
+        raise _missing(address, "needs fsspec") from None
     system, path = url_to_fs(address)
     return system, str(path)
 
 
-def _missing(address: str, library: str) -> SourceError:
-    return SourceError(Problem(address, f"needs {library}", "pip install 'sglang-logwatch[s3]'"))
+def _missing(address: str, what: str) -> SourceError:
+    extra = EXTRAS.get(address.partition("://")[0])
+    hint = f"pip install 'sglang-logwatch[{extra}]'" if extra else "pip install what it names"
+    return SourceError(Problem(address, what, hint))
 
 
 @contextmanager
@@ -75,7 +80,9 @@ def _problems(address: str) -> Iterator[None]:
     except SourceError:
         raise
     except ImportError as error:
-        raise _missing(address, error.name or str(error)) from None
+        # fsspec's own sentence names the library; Python's error has a name.
+        what = f"needs {error.name}" if error.name else f"needs a library: {_line(error)}"
+        raise _missing(address, what) from None
     except FileNotFoundError:
         raise SourceError(Problem(address, "no such object", "check bucket and key")) from None
     except PermissionError as error:
