@@ -2,6 +2,9 @@
 
 Looked for at `--config`, `$LOGWATCH_CONFIG`, `./logwatch.toml`, `/etc/logwatch/logwatch.toml`. Every scalar
 can be overridden by `LOGWATCH_SECTION__KEY`; secrets are read from the files that `*_file` keys name.
+
+A relative path is relative to the folder of what names it, as Prometheus has it: in the file to the file's folder,
+in the environment and on the command line to the working directory. `command` is looked up as a shell would.
 """
 
 from __future__ import annotations
@@ -29,6 +32,14 @@ from logwatch.units import format_duration, parse_duration
 
 SEARCHED = (Path("logwatch.toml"), Path("/etc/logwatch/logwatch.toml"))
 ENVIRONMENT_PREFIX = "LOGWATCH_"
+STANDARD_INPUT = "-"
+PATHS = {
+    "source": ("path",),
+    "http": ("web_config",),
+    "alert": ("webhook_file", "bearer_token_file", "routing_key_file"),
+    "grammars": ("directories",),
+}
+"""Keys by section whose values are paths, or lists of paths."""
 
 
 def _seconds(value: object) -> object:
@@ -260,6 +271,7 @@ def load_config(given: Path | None = None, environment: Mapping[str, str] | None
             raise ConfigError(
                 Problem(str(path), f"cannot be read: {error}", "check its permissions")
             ) from None
+        _join_paths(table, path.parent)
     _override(table, environment)
     try:
         return Config.model_validate(table)
@@ -275,6 +287,23 @@ def _toml_problem(path: Path, message: str) -> Problem:
     return Problem(
         where, f"not valid TOML: {what[0].lower()}{what[1:]}", "see `logwatch check --help` for an example"
     )
+
+
+def _join_paths(table: dict[str, Any], folder: Path) -> None:
+    """Put the file's folder before its relative paths; what has a wrong type is left for the validation to name."""
+    for section, keys in PATHS.items():
+        found = table.get(section)
+        for part in found if isinstance(found, list) else [found]:
+            if isinstance(part, dict):
+                part |= {key: _joined(part[key], folder) for key in keys if key in part}
+
+
+def _joined(value: Any, folder: Path) -> Any:
+    if isinstance(value, list):
+        return [_joined(each, folder) for each in value]
+    if not isinstance(value, str) or value in {"", STANDARD_INPUT}:
+        return value
+    return str(folder / value)
 
 
 def _override(table: dict[str, Any], environment: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logwatch.config import load_config, read_secret
+from logwatch.config import PATHS, Config, _models, load_config, read_secret
 from logwatch.errors import ConfigError
 
 CONFIGS = Path(__file__).parents[1] / "fixtures" / "configs"
@@ -61,6 +61,68 @@ def test_no_configuration_is_a_configuration(tmp_path, monkeypatch):
         3,
         5,
     )
+
+
+RELATIVE = """
+[[source]]
+path = "logs/*.log"
+[[source]]
+path = "-"
+[[source]]
+path = "/var/log/sglang.log"
+[http]
+web_config = "web.yml"
+[[alert]]
+webhook_file = "hook"
+bearer_token_file = "../token"
+[[alert]]
+command = ["./page"]
+[grammars]
+directories = ["grammars", "/opt/grammars"]
+"""
+
+
+def test_paths_of_the_file_are_relative_to_its_folder(tmp_path, monkeypatch):
+    """Wherever the daemon runs; standard input and programs are no paths, and the environment is not in the file."""
+    folder, elsewhere = tmp_path / "etc", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    (folder / "logwatch.toml").write_text(RELATIVE)
+    monkeypatch.chdir(elsewhere)
+    config = load_config(Path("../etc/logwatch.toml"), {})
+    assert [source.path for source in config.source] == ["../etc/logs/*.log", "-", "/var/log/sglang.log"]
+    assert config.http.web_config == Path("../etc/web.yml")
+    assert (config.alert[0].webhook_file, config.alert[0].bearer_token_file) == (
+        Path("../etc/hook"),
+        Path("../etc/../token"),
+    )
+    assert config.alert[1].command == ("./page",)
+    assert config.grammars.directories == (Path("../etc/grammars"), Path("/opt/grammars"))
+    environment = {"LOGWATCH_HTTP__WEB_CONFIG": "web.yml", "LOGWATCH_CONFIG": "../etc/logwatch.toml"}
+    assert load_config(None, environment).http.web_config == Path("web.yml")
+
+
+def test_every_path_of_the_configuration_is_known_as_one():
+    """A new key that takes a path joins the rule: `PATHS` names all of them, and no other."""
+    paths = set()
+    for section, field in Config.model_fields.items():
+        for model in _models(field.annotation):
+            paths |= {
+                (section, key) for key, of in model.model_fields.items() if "Path" in str(of.annotation)
+            }
+    assert paths | {("source", "path")} == {(section, key) for section, keys in PATHS.items() for key in keys}
+
+
+def test_a_path_of_a_wrong_type_is_named(tmp_path):
+    """Numbers and tables where a path belongs are told as such."""
+    (tmp_path / "c.toml").write_text("source = 3\n[http]\nweb_config = 4\n[grammars]\ndirectories = [5]\n")
+    with pytest.raises(ConfigError) as caught:
+        load_config(tmp_path / "c.toml", {})
+    assert [problem.what.partition(":")[0] for problem in caught.value.problems] == [
+        "`source`",
+        "`http.web_config`",
+        "`grammars.directories[1]`",
+    ]
 
 
 @pytest.mark.parametrize(
