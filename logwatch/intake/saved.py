@@ -71,6 +71,7 @@ class _Lineage(_Strict):
     path: str
     part: _Part | None
     finished: list[_Finished]
+    absent_ns: int = 0
 
 
 @dataclass
