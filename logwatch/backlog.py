@@ -45,10 +45,11 @@ class Backlog:
             if offset and not pipeline.memory.framing.parts:  # else a part of a message is awaited
                 found = self._reader().read(data, part.path, pipeline.line, offset)
             offset += len(data)
-            if found is None:
+            if found is None or pipeline.must_read(found.unclaimed):
                 yield from pipeline.feed_bytes(data)
                 continue
             yield from _feed(pipeline, found)
+            pipeline.pass_over(found.unclaimed)
             pipeline.start_file(part.path, pipeline.line + found.lines, offset)
             ignored = found.lines - found.matched - found.malformed
             yield Read(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from logwatch.config import BandConfig, BaselineConfig, Config
 from logwatch.grammar.load import load_grammars
@@ -22,6 +23,9 @@ from logwatch.reading.lines import Lines
 from logwatch.reading.records import Records
 from logwatch.reading.requests import WORK, Requests, RequestsMemory, is_answer
 from logwatch.reading.whole import Piece, whole_report
+
+if TYPE_CHECKING:
+    from logwatch.intake.bulk_requests import Unclaimed
 
 _PASSED_ON = frozenset({"phase", "accept", "report", "prefill"})
 """Records of which judging learns only that the stream is talking; their cycles say the rest."""
@@ -127,6 +131,7 @@ class Pipeline:
         self._build(settings, self._judgements.memory, self._incidents.memory)
 
     def _build(self, settings: Settings, judgements: JudgementsMemory, incidents: IncidentsMemory) -> None:
+        self._reader = settings.reader
         self._records = Records(settings.reader)
         self._judgements = Judgements(settings.bands, settings.rules, settings.tuned)
         self._judgements.memory = judgements
@@ -185,6 +190,17 @@ class Pipeline:
                         yield item
                     else:
                         yield from self._judge((item,))
+
+    def must_read(self, unclaimed: Unclaimed) -> bool:
+        """Whether a chunk that was read in bulk must be fed as bytes: so many requests may be answered in it."""
+        if not len(unclaimed.work) and not self._incidents.memory.watches.spoke:
+            return False
+        return self._requests.would_tell(unclaimed.answers(self._reader))
+
+    def pass_over(self, unclaimed: Unclaimed) -> None:
+        """A chunk's records were fed: count the requests that were answered beside them."""
+        if self._incidents.memory.watches.spoke:
+            self._requests.take(unclaimed.answers(self._reader))
 
     def feed_whole(self, piece: Piece) -> list[Item] | None:
         """Items of a report that was read in one piece, without its records; None: feed its records."""

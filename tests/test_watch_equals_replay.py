@@ -17,7 +17,7 @@ from logwatch.commands.replay_worker import Job, work
 from logwatch.config import Config
 from logwatch.grammar.load import load_grammars
 from logwatch.intake.bulk import Bulk
-from logwatch.model import Malformed, Read, Record
+from logwatch.model import Change, Incident, Malformed, Read, Record
 from logwatch.pipeline import Pipeline, Settings
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "logs"
@@ -92,10 +92,16 @@ def watched(data, cuts=()):
 def replayed(data, cuts=(), bulk=BULK):
     """Items as `replay` gets them, in bulk where it can; and the records that it does not give one by one."""
     pipeline = Pipeline(SETTINGS, "s", "p")
-    cutter, feeder = Cutter("p"), Feeder(pipeline, "p")
-    units = [unit for chunk in chunks_of(data, cuts) if chunk for unit in cutter.cut(chunk, bulk)]
-    items = [item for unit in [*units, *cutter.finish()] for item in feeder.take(unit)]
+    feeder = Feeder(pipeline, "p")
+    items = [item for unit in units_of(data, cuts, bulk) for item in feeder.take(unit)]
     return [*items, *pipeline.finish()], feeder.unseen
+
+
+def units_of(data, cuts, bulk=BULK):
+    """The units of a file that comes in these pieces."""
+    cutter = Cutter("p")
+    yield from (unit for chunk in chunks_of(data, cuts) if chunk for unit in cutter.cut(chunk, bulk))
+    yield from cutter.finish()
 
 
 def told(items, unseen=None):
@@ -275,6 +281,66 @@ REPORTS = st.lists(st.one_of(USUAL, USUAL, USUAL, UNUSUAL, st.sampled_from(LOOSE
 def test_reports_in_one_piece_or_in_any_order_are_the_same(data, cuts):
     """Whole reports have a quick way; interleaved, cut, late and repeated lines do not, and both agree."""
     assert told(*replayed(data, cuts)) == told(watched(data))
+
+
+ANSWER = 'INFO:     127.0.0.1:43856 - "POST /generate HTTP/1.1" 200 OK'
+FORMS = [
+    "[{}] " + ANSWER,
+    ANSWER,
+    "{}Z stdout F " + ANSWER,
+    '[{}] \x1b[32mINFO\x1b[0m:     127.0.0.1:1 - "\x1b[1mPOST /v1/completions HTTP/1.1\x1b[0m" 200 OK',
+    '{{"log":"' + ANSWER.replace('"', '\\"').replace("POST", "\\u0050OST") + '\\n","time":"{}Z"}}',
+    "[{}] " + ANSWER.replace("200 OK", "503 Service Unavailable"),
+    "[{}] " + ANSWER.replace("POST /generate", "GET /health"),
+    "[{}] " + ANSWER + "\r[{}] " + ANSWER,
+]
+
+
+def answers(count, every_s, form, begin):
+    """So many access lines of one form."""
+    for n in range(count):
+        seconds = begin + int(n * every_s)
+        day = "2026-02-11 " if form.startswith("[") else "2026-02-11T"
+        at = f"{day}{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        yield form.replace("{{", "{").replace("}}", "}").replace("{}", at).encode() + b"\n"
+
+
+STRETCHES = st.builds(
+    lambda count, every_s, form, begin: b"".join(answers(count, every_s, form, begin)),
+    st.sampled_from([1, 30, 49, 50, 60, 99, 100, 101, 149, 150, 400, 2000, 2100]),
+    st.sampled_from([0.01, 0.3, 0.6, 1.0, 1.3]),
+    st.sampled_from(FORMS),
+    st.sampled_from([0, 30, 3600]),
+)
+QUIET = st.lists(st.one_of(STRETCHES, STRETCHES, USUAL, st.sampled_from(LOOSE)), max_size=12).map(b"".join)
+
+
+@given(QUIET, st.one_of(st.just([]), st.just([5000] * 100), CUTS))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(b"x\n" + AT + DECODE + b"\n" + b"".join(answers(150, 1.0, FORMS[0], 0)), [6000] * 3)
+@example(b"x\n" + AT + DECODE + b"\n" + b"".join(answers(150, 1.0, FORMS[4], 0)) + AT + DECODE + b"\n", [])
+@example(b"x\n" + AT + DECODE + b"\n" + b"".join(answers(2100, 0.01, FORMS[1], 0)) + WHOLE, [40_000] * 9)
+def test_silence_is_the_same_however_it_was_read(data, cuts):
+    """Answers between lines of work are counted alike, within a chunk and over its ends."""
+    watch, replay = Pipeline(SETTINGS, "s", "p"), Pipeline(SETTINGS, "s", "p")
+    items = [*watch.feed_bytes(data)]
+    feeder = Feeder(replay, "p")
+    found = [item for unit in units_of(data, cuts) for item in feeder.take(unit)]
+    assert told(found)[0] == told(items)[0]
+    assert replay.memory.requests == watch.memory.requests
+
+
+def test_a_silent_stretch_is_an_incident_in_both_entrances():
+    """Its onset is the first answer, its end the next decode line; and bulk has read what is around it."""
+    usual = AT + DECODE + b"\n"
+    quiet = b"".join(answers(200, 1.0, FORMS[0], 29_702))
+    data = usual * 400 + quiet + usual * 400
+    bulk = BULK.read(data, "p", 1, 0)
+    assert bulk is not None
+    [opened, resolved] = [item for item in replayed(data)[0] if isinstance(item, Incident)]
+    assert (opened.kind, opened.onset.line, opened.noticed.line) == ("silence", 401, 500)
+    assert (resolved.change, resolved.resolved.line) == (Change.RESOLVED, 601)
+    assert told(*replayed(data, [9000] * 20)) == told(watched(data))
 
 
 @given(LINES)

@@ -151,10 +151,12 @@ class Feeder:
         """Items that a unit completes."""
         found, pipeline, size = unit.found, self._pipeline, len(unit.data)
         self._offset += size
-        if found is None or pipeline.memory.framing.parts:  # a part of a message is awaited
+        # A part of a message is awaited, or so many answers that it matters where each is.
+        if found is None or pipeline.memory.framing.parts or pipeline.must_read(found.unclaimed):
             yield from pipeline.feed_bytes(unit.data)
             return
         yield from self._chunk(found)
+        pipeline.pass_over(found.unclaimed)
         pipeline.start_file(self._path, pipeline.line + found.lines, self._offset)
         ignored = found.lines - found.matched - found.malformed
         yield Read(pipeline.stream, self._path, size, found.lines, found.matched, ignored, found.malformed)

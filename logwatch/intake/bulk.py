@@ -20,11 +20,13 @@ import polars as pl
 from logwatch.grammar.rust import BulkReader
 from logwatch.grammar.streaming import Reader
 from logwatch.intake.bulk_found import Found, Origin, Places
+from logwatch.intake.bulk_requests import Unclaimed
 from logwatch.intake.bulk_sieve import Sieve
 from logwatch.model import Line, Malformed, Place, Record
 from logwatch.reading.framing import Framing
 from logwatch.reading.lines import MAX_BYTES
 from logwatch.reading.records import Records
+from logwatch.reading.requests import WORK
 from logwatch.reading.whole import Piece
 from logwatch.reading.wrappings import rank_of
 
@@ -56,9 +58,11 @@ class Chunk:
         lines: Lines in the chunk.
         matched: Records in it.
         malformed: Malformed lines in it.
+        unclaimed: What else is in it.
     """
 
     lines: int
+    unclaimed: Unclaimed
     matched: int = 0
     malformed: int = 0
     _found: Found | None = None
@@ -111,7 +115,7 @@ class Bulk:
             return None
         wanted = self._sieve.wanted(lines, text)
         if wanted.is_empty():
-            return Chunk(lines.height)
+            return Chunk(lines.height, Unclaimed(data, path, line, offset, np.empty(0, np.int64)))
         if wanted["line"].str.contains("|".join(_PARTS)).any():
             return None
         if text is data and b"\r" not in data:
@@ -121,9 +125,10 @@ class Bulk:
         rows = wanted["row"].to_numpy().astype(np.int64)
         starts = np.where(rows > 0, ends[rows - 1], 0)
         reading = _Reading(self, data, path, line, offset, starts, ends[rows])
-        found = reading.read(wanted, repaired=text is not data)
+        found, work = reading.read(wanted, repaired=text is not data)
         matched, malformed = found.counts()
-        return Chunk(lines.height, matched, malformed, found)
+        unclaimed = Unclaimed(data, path, line, offset, np.sort(starts[work]))
+        return Chunk(lines.height, unclaimed, matched, malformed, found)
 
 
 def _repaired(data: bytes) -> bytes:
@@ -151,8 +156,8 @@ class _Reading:
     starts: Ints
     ends: Ints
 
-    def read(self, wanted: pl.DataFrame, *, repaired: bool) -> Found:
-        """What the wanted lines (`row`, `line`) hold."""
+    def read(self, wanted: pl.DataFrame, *, repaired: bool) -> tuple[Found, Ints]:
+        """What the wanted lines (`row`, `line`) hold, and which of them are lines of work, in any order."""
         framed = _framed(wanted, repaired=repaired)
         sure = framed.filter(pl.col("text").is_not_null())
         result = self.bulk._bulk.read(sure["text"])  # noqa: SLF001 - one class in two
@@ -166,7 +171,10 @@ class _Reading:
         for row in framed.filter(pl.col("text").is_null())["at"].to_list():
             odd.extend((row, record) for record in self._one_by_one(row, places.of_wanted(row)))
         bare = (sure["date"].is_null() & sure["tags"].is_null()).to_numpy()
-        return Found.of(result.tables, odd, origin, at, numbers, bare)
+        work = [at[table.frame["row"].to_numpy()] for table in result.tables if table.kind in WORK]
+        singly = [row for row, record in odd if isinstance(record, Record) and record.kind in WORK]
+        found = Found.of(result.tables, odd, origin, at, numbers, bare)
+        return found, np.concatenate([*work, np.array(singly, np.int64)])
 
     def _one_by_one(self, at: int, place: Place) -> Iterator[Record | Malformed]:
         """A line through the streaming stages, as `reading.lines` would cut it."""

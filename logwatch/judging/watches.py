@@ -41,7 +41,7 @@ SILENT_REQUESTS, SILENT_S = 50, 60.0
 single step a request writes a line every 40 of them; a busier server writes lines within a second or two."""
 
 UNTIMED_REQUESTS, UNTIMED_TIMES = 2000, 10
-"""Where access lines have no time: so many, and so many times what this run had between two lines before."""
+"""Where access lines have no time: so many, and so many times what this run has had without being stuck."""
 
 USUAL_INTERVAL = 40
 """Decode steps a line (`decode_log_interval`) with which the numbers above hold; with more they grow."""
@@ -79,7 +79,7 @@ class WatchesMemory:
         ranks: By phase, each rank's newest value.
         cycles: Cycles of this run.
         requests: Requests answered since the last line of work, as last told; `since` when the first was.
-        usual: Most requests between two lines of work of this run.
+        usual: Most requests between two lines of work of this run that were told and then ended by themselves.
         interval: Decode steps a decode line.
         spoke: Whether the stream ever had samples; `silent` whether it is told that it has none.
     """
@@ -249,11 +249,10 @@ def _silence(memory: WatchesMemory, record: Record) -> Iterator[tuple[Rule, str,
     here = Moment(record.place.line, record.time)
     if record.kind in _SPEAKING:
         memory.spoke = memory.spoke or record.kind != "prefill"
-        # A gap that was told is learnt as well, though no more of it than made it one: it shall not be told again.
-        memory.usual = max(memory.usual, min(memory.requests, _untimed_limit(memory)))
         memory.requests = 0
         if memory.silent:
-            memory.silent = False
+            # The like shall not be told again; of a long silence no more is learnt than made it one.
+            memory.silent, memory.usual = False, _untimed_limit(memory)
             yield SILENCE, "-/samples", None, Sample(1.0, "", 1.0, here)
     elif record.kind == "access" and memory.spoke:
         fields = record.fields

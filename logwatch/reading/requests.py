@@ -1,7 +1,8 @@
 """Level 2: requests that were answered since the stream last wrote a line of its work (`reading/requests.py`).
 
 Access lines are no records: a busy server writes many, and one alone says nothing. They are counted between two
-records, and every `SOME` of them make one record of the kind `access`, for judging alone:
+lines of work. Only what may be too many makes a record, of the kind `access` and for judging alone: every `SOME`
+of them, once the first lies `LONG_S` back or, where they have no times, from `MANY` on.
 
 | field | is |
 |---|---|
@@ -14,15 +15,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from logwatch.model import Record
+from logwatch.model import Place, Record, seconds_of
 
 if TYPE_CHECKING:
-    from logwatch.model import Frame, Place, Value
+    from collections.abc import Callable, Iterable
+
+    from logwatch.model import Frame, Value
+
+Answer: TypeAlias = tuple[Place, str | None, str | None]
+"""Place, time and rank of one that was answered."""
 
 ACCESS: Final = "access"
 SOME: Final = 50
+LONG_S: Final = 60.0
+MANY: Final = 2000
 
 WORK: Final = frozenset({"decode", "phase", "report", "prefill", "spec_metrics", "server_args"})
 """Kinds of records after which the count begins anew: the server works, or starts."""
@@ -50,6 +58,21 @@ class RequestsMemory:
     time: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Requests answered beside the lines of work of a chunk that was read in bulk.
+
+    Attributes:
+        first: Gives those before the first line of work, or all where there is none.
+        last: Gives those after the last line of work; None where there is none.
+        many: Whether between two lines of work may be so many that they make a record.
+    """
+
+    first: Callable[[], Iterable[Answer]]
+    last: Callable[[], Iterable[Answer]] | None = None
+    many: bool = False
+
+
 class Requests:
     """Counts; the caller says which messages no grammar claims, and which records are `WORK`."""
 
@@ -58,7 +81,9 @@ class Requests:
 
     def work(self) -> None:
         """The stream wrote a line of its work."""
-        self.memory.count = 0
+        memory = self.memory
+        if memory.count:
+            memory.count, memory.line, memory.time = 0, 0, None
 
     def answered(self, place: Place, time: str | None, rank: str | None = None) -> Record | None:
         """One more was answered: the record that this makes, if it makes one."""
@@ -66,12 +91,42 @@ class Requests:
         if not memory.count:
             memory.line, memory.time = place.line, time
         memory.count += 1
-        if memory.count % SOME:
+        if memory.count % SOME or not makes_record(memory.count, memory.time, time):
             return None
         fields: dict[str, Value] = {"requests": memory.count, "since_line": memory.line}
         if memory.time is not None:
             fields["since"] = memory.time
         return Record(place, ACCESS, fields, time, rank)
+
+    def would_tell(self, answers: Answers) -> bool:
+        """Whether a chunk's answers may make a record: then its lines must be read one by one."""
+        ahead = Requests()
+        memory = self.memory
+        ahead.memory = RequestsMemory(memory.count, memory.line, memory.time)
+        if answers.many or ahead._any(answers.first()):
+            return True
+        ahead.work()
+        return answers.last is not None and ahead._any(answers.last())
+
+    def take(self, answers: Answers) -> None:
+        """Count a chunk's answers, which make no record."""
+        if answers.last is None:
+            self._any(answers.first())
+        else:
+            self.work()
+            self._any(answers.last())
+
+    def _any(self, answers: Iterable[Answer]) -> bool:
+        """Count them up to the first that makes a record."""
+        return any(self.answered(*each) is not None for each in answers)
+
+
+def makes_record(count: int, since: str | None, time: str | None) -> bool:
+    """Whether so many requests, answered between these times, are worth a record."""
+    begin, end = seconds_of(since), seconds_of(time)
+    if begin is None or end is None:
+        return count >= MANY
+    return count >= SOME and end - begin >= LONG_S
 
 
 def is_answer(frame: Frame) -> bool:

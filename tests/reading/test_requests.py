@@ -7,7 +7,7 @@ from logwatch.judging.watches import _SPEAKING
 from logwatch.model import Change, Incident, Line, Place, Record
 from logwatch.pipeline import Pipeline, Settings
 from logwatch.reading.framing import Framing
-from logwatch.reading.requests import SOME, WORK, Requests, is_answer
+from logwatch.reading.requests import MANY, SOME, WORK, Requests, is_answer
 
 SETTINGS = Settings.of_config(Config())
 OK = 'INFO:     127.0.0.1:50198 - "POST /generate HTTP/1.1" 200 OK'
@@ -60,20 +60,20 @@ def test_what_is_no_answer(text):
     assert [is_answer(frame) for frame in frames(text)] == [False]
 
 
-def test_a_record_for_every_fifty():
+def test_a_record_for_every_fifty_after_a_minute():
     """It tells how many since the last line of work, and when and where the first was."""
     requests = Requests()
-    made = [requests.answered(Place("x", 0, n), f"2026-02-11T08:15:{n % 60:02}") for n in range(1, 101)]
+    times = [f"2026-02-11T08:{n // 60:02}:{n % 60:02}" for n in range(200)]
+    made = [requests.answered(Place("x", 0, n), times[n]) for n in range(1, 151)]
     first, second = [each for each in made if each]
     assert first == Record(
-        Place("x", 0, 50),
-        "access",
-        {"requests": SOME, "since_line": 1, "since": "2026-02-11T08:15:01"},
-        "2026-02-11T08:15:50",
+        Place("x", 0, 100), "access", {"requests": 100, "since_line": 1, "since": times[1]}, times[100]
     )
-    assert second.fields["requests"] == 2 * SOME
+    assert second.fields["requests"] == 100 + SOME
     requests.work()
-    assert [requests.answered(Place("x", 0, n), None) for n in range(49)] == [None] * 49
+    made = [requests.answered(Place("x", 0, n), None) for n in range(1, 2 * MANY)]
+    first, *_ = [each for each in made if each]
+    assert (first.fields, first.time) == ({"requests": MANY, "since_line": 1}, None)
 
 
 def test_reading_and_judging_agree_on_what_work_is():
