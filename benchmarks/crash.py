@@ -186,8 +186,10 @@ def outcome(state: Path) -> Outcome:
         incidents = connection.execute(
             "SELECT key, stream, rank, phase, kind, open, onset_s, resolved_s, body FROM incidents ORDER BY id"
         ).fetchall()
-        memory = connection.execute("SELECT memory FROM memories WHERE name = 'metrics'").fetchone()
-    stream = json.loads(memory[0])["streams"].get("server.log", {}) if memory else {}
+        memory = connection.execute(
+            "SELECT memory FROM memories WHERE name = 'metrics/server.log'"
+        ).fetchone()
+    stream = json.loads(memory[0]) if memory else {}
     counters = {name: stream.get(name) for name in ("lines", "read_bytes", "lost_bytes")}
     return Outcome(history, incidents, counters)
 

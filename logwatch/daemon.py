@@ -23,7 +23,6 @@ from logwatch.outlets.history import History
 from logwatch.outlets.log import Log
 from logwatch.outlets.memories import read_back, written
 from logwatch.outlets.metrics import Metrics
-from logwatch.outlets.metrics_memory import MetricsMemory
 from logwatch.outlets.state import State
 from logwatch.outlets.state_file import lock
 from logwatch.outlets.systemd import Systemd, Watchdog
@@ -175,8 +174,7 @@ class Daemon:
             self._notice,
             memory=self._remembered(Book, "deliver"),
         )
-        if (metrics := self._remembered(MetricsMemory, "metrics")) is not None:
-            self._metrics.memory = metrics
+        self._metrics.recall(list(self._memories), self._remembered)
         if (board := self._remembered(BoardMemory, "board")) is not None:
             self._board.memory = board
         refill(self._board, History(self._state_directory))
@@ -329,7 +327,8 @@ class Daemon:
             else None
             for stream in self._dirty
         }
-        memories["metrics"] = written(self._metrics.memory)
+        for name, each in self._metrics.written().items():
+            memories[name] = None if each is None else written(each)
         memories["board"] = written(self._board.memory)
         memories["deliver"] = written(self._deliver.memory)
         positions = self._tail.positions(self._pending)

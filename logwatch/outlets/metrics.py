@@ -1,8 +1,8 @@
 """Level 3: Prometheus collector: a sink fed on the pipeline's thread, read by scrapes in other threads.
 
 One lock makes a scrape a consistent picture (a histogram's `_count` is its `+Inf` bucket). All that rises
-lies in `Metrics.memory`, which the state file keeps, so that counters go on after a restart. A scrape of the
-daemon shows what was last committed: a count that a kill takes back was never seen.
+lies in `Metrics.memory`, which the state file keeps stream by stream, so that counters go on after a restart. A
+scrape of the daemon shows what was last committed: a count that a kill takes back was never seen.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
@@ -20,11 +20,15 @@ from logwatch import __version__
 from logwatch.judging.bands import DEFAULT_BAND, Band
 from logwatch.model import Item, Notice
 from logwatch.outlets.metrics_books import Books
-from logwatch.outlets.metrics_families import Facts, Writer, empty_families
+from logwatch.outlets.metrics_families import Facts, empty_families
 from logwatch.outlets.metrics_memory import MetricsMemory, StreamMemory, label
+from logwatch.outlets.metrics_samples import families_of
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
+
+NAME = "metrics"
+"""Under which the memory is kept; that of a stream follows behind a slash."""
 
 
 class Metrics:
@@ -38,7 +42,8 @@ class Metrics:
         bands: What judges phases; their edges are shown from the start.
         baseline_tokens_per_second: Throughput without speculation, or None.
         ttl_s: How long a vanished stream is still shown.
-        committed: Whether a scrape shows the counts of the last commit (`observe_commit`), or those of now.
+        committed: Whether a scrape shows the counts of the last commit (those that `written` gave and
+            `observe_commit` confirmed), or those of now.
         clock: Unix time, seconds.
     """
 
@@ -55,7 +60,8 @@ class Metrics:
         self._clock = clock
         self._lock = threading.Lock()
         self._books = Books(bands, baseline_tokens_per_second, clock)
-        self._committed = self._books.memory.copy() if committed else None
+        self._written = self._books.memory.copy()
+        self._committed = self._written if committed else None
         self._facts = Facts(
             build={"version": __version__, "python": platform.python_version()},
             open_files=0,
@@ -76,7 +82,39 @@ class Metrics:
     def memory(self, memory: MetricsMemory) -> None:
         with self._lock:
             self._books.restore(memory)
-            self._show()
+            self._written = memory.copy()
+            if self._committed is not None:
+                self._committed = self._written
+
+    def written(self) -> dict[str, MetricsMemory | StreamMemory | None]:
+        """What to keep, by name, of what changed since the last call: a commit that fails keeps it as well.
+
+        None: forget it. What is given is never altered.
+        """
+        with self._lock:
+            changed, self._books.changed = self._books.changed, {}
+            now = self._written = self.memory.copy(self._written, changed)
+        streams = {f"{NAME}/{name}": now.streams.get(name) for name in changed}
+        return {NAME: replace(now, streams={}), **streams}
+
+    def recall(self, names: Iterable[str], read_back: Callable[[type[Any], str], Any]) -> None:
+        """Go on from what `written` gave an earlier life.
+
+        Args:
+            names: Under which something was kept, by whomever.
+            read_back: Gives what was kept under a name, or None where it cannot be used.
+        """
+        memory = read_back(MetricsMemory, NAME)
+        streams = {
+            name.partition("/")[2]: read_back(StreamMemory, name)
+            for name in names
+            if name.startswith(f"{NAME}/")
+        }
+        found = {name: stream for name, stream in streams.items() if stream is not None}
+        if memory is not None or found:
+            memory = memory or MetricsMemory()
+            memory.streams |= found
+            self.memory = memory
 
     # What the pipeline gives.
 
@@ -101,19 +139,19 @@ class Metrics:
             self._books.stream(stream).seen_s = self._clock()
             if path is not None:
                 self._books.learn(path, stream)
-            if self._committed is not None:
-                self._committed.streams.setdefault(label(stream), StreamMemory())
+            # One that found no room is booked under `overflow`, and has no series of its own.
+            if label(stream) in self.memory.streams and label(stream) not in self._shown.streams:
+                self._show(label(stream), StreamMemory())
 
     def observe_source(self, stream: str, lag_bytes: int, lag_s: float) -> None:
         """What following knows of a source that is alive: how far reading is behind its writer."""
         with self._lock:
-            for each in (self._books.stream(stream), self._shown.streams.get(label(stream))):
-                if each is not None:
-                    each.lag_bytes, each.lag_s, each.seen_s = (
-                        max(0, lag_bytes),
-                        max(0.0, lag_s),
-                        self._clock(),
-                    )
+            now, lag = self._books.stream(stream), (max(0, lag_bytes), max(0.0, lag_s))
+            now.lag_bytes, now.lag_s = lag
+            now.seen_s = self._clock()
+            shown = self._shown.streams.get(label(stream))
+            if shown is not None and (shown.lag_bytes, shown.lag_s) != lag:
+                self._show(label(stream), replace(shown, lag_bytes=lag[0], lag_s=lag[1]))
 
     def observe_files(self, open_files: int) -> None:
         """How many followed files are held open."""
@@ -121,21 +159,23 @@ class Metrics:
             self._facts = replace(self._facts, open_files=open_files)
 
     def observe_commit(self, *, failed: bool = False) -> None:
-        """One commit of the state file. If it succeeded, what was counted up to now may be shown."""
+        """One commit of the state file. If it succeeded, what `written` gave before it may be shown."""
         with self._lock:
             commits, errors = self._facts.state_commits + 1, self._facts.state_commit_errors + failed
             self._facts = replace(
                 self._facts, state_commits=commits, state_commit_errors=errors, commit_failed=failed
             )
-            if not failed:
-                self._show()
+            if not failed and self._committed is not None:
+                self._committed = self._written
 
     def add_receiver(self, receiver: str) -> None:
         """Make an alert receiver known: its series exist with 0 from now on."""
         with self._lock:
             self._books.alerts(receiver)
-            if self._committed is not None:
-                self._committed.alerts.setdefault(label(receiver), {"delivered": 0, "failed": 0})
+            name, shown = label(receiver), self._committed
+            if shown is not None and name in self.memory.alerts and name not in shown.alerts:
+                known = shown.alerts | {name: {"delivered": 0, "failed": 0}}
+                self._committed = replace(shown, alerts=known)
 
     def observe_alert(self, receiver: str, outcome: str) -> None:
         """One attempt to deliver to a receiver; outcomes are `delivered` and `failed`."""
@@ -158,7 +198,9 @@ class Metrics:
         """Judge by other bands and another baseline from now on; counters go on."""
         with self._lock:
             self._books.configure(bands, baseline_tokens_per_second)
-            self._shown.judge_by(self.memory.bands)
+            if self._committed is not None:
+                self._committed = self._committed.copy()
+                self._committed.judge_by(self.memory.bands)
 
     def expire(self, alive: Iterable[str] = ()) -> list[str]:
         """Forget streams of which nothing was heard for `ttl_s`, and give their names.
@@ -177,8 +219,9 @@ class Metrics:
                 if now - stream.seen_s > self.ttl_s:
                     gone.append(name)
             self._books.forget(set(gone))
-            for name in gone:
-                self._shown.streams.pop(name, None)
+            if gone and self._committed is not None:
+                left = {name: each for name, each in self._committed.streams.items() if name not in gone}
+                self._committed = replace(self._committed, streams=left)
             return gone
 
     # Scrapes and pages.
@@ -202,16 +245,21 @@ class Metrics:
 
     def collect(self) -> Iterable[Metric]:
         """All families with their samples, of one instant."""
+        return families_of(*self.instant())
+
+    def instant(self) -> tuple[MetricsMemory, Facts]:
+        """What a scrape shows now. It is not altered; what changes later are other objects."""
         with self._lock:
-            return list(Writer().write(self._shown, self._facts))
+            return (self.memory.copy() if self._committed is None else self._committed), self._facts
 
     @property
     def _shown(self) -> MetricsMemory:
         return self.memory if self._committed is None else self._committed
 
-    def _show(self) -> None:
+    def _show(self, name: str, stream: StreamMemory) -> None:
+        """Show this of a stream, beside what was committed of the others."""
         if self._committed is not None:
-            self._committed = self.memory.copy()
+            self._committed = replace(self._committed, streams={**self._committed.streams, name: stream})
 
     def describe(self) -> Iterable[Metric]:
         """All families without samples: `name[]` needs their names."""

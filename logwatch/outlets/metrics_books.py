@@ -59,6 +59,8 @@ class Books:
     ) -> None:
         self.memory = MetricsMemory(bands=shown(bands))
         self.baseline = baseline_tokens_per_second
+        self.changed: dict[str, set[str]] = {}
+        """Streams that were booked to, and which of their ranks; the caller empties it."""
         self._clock = clock
         self._paths: dict[str, str] = {}
 
@@ -81,7 +83,8 @@ class Books:
 
     def notice(self, notice: Notice) -> None:
         """Count what happened beside the data. Kinds with a counter of their own also move that counter."""
-        levels = self._entry(self.memory.notices, label(notice.kind), MAX_NAMES, "other", dict[str, int])
+        kinds = self.memory.notices
+        levels = kinds[self._enter(kinds, label(notice.kind), MAX_NAMES, "other", dict[str, int])]
         levels[notice.level.value] = levels.get(notice.level.value, 0) + 1
         if notice.kind == "notify_overflow":
             self.memory.notify_overflow += 1
@@ -101,12 +104,13 @@ class Books:
             stream.skipped_bytes += max(0, notice.bytes)
 
     def stream(self, name: str) -> StreamMemory:
-        """The stream of that name, made if it is new."""
-        return self._entry(self.memory.streams, label(name), MAX_STREAMS, "stream", StreamMemory)
+        """The stream of that name, about to change; made if it is new."""
+        return self.memory.streams[self._stream(name)]
 
     def alerts(self, receiver: str) -> dict[str, int]:
         """Outcomes of a receiver."""
-        return self._entry(self.memory.alerts, label(receiver), MAX_NAMES, "other", _no_alerts)
+        known = self.memory.alerts
+        return known[self._enter(known, label(receiver), MAX_NAMES, "other", _no_alerts)]
 
     def learn(self, path: str, stream: str) -> None:
         """Lines of this path belong to this stream."""
@@ -119,6 +123,7 @@ class Books:
         """All series of these streams go."""
         for name in streams:
             del self.memory.streams[name]
+            self.changed[name] = set()
         self._paths = {path: stream for path, stream in self._paths.items() if stream not in streams}
         open_incidents = self.memory.open_incidents
         for key in [key for key, each in open_incidents.items() if each.stream in streams]:
@@ -128,6 +133,12 @@ class Books:
         """Judge by these from now on."""
         self.baseline = baseline_tokens_per_second
         self.memory.judge_by(shown(bands))
+        self.touch_all()
+
+    def touch_all(self) -> None:
+        """Every stream and rank counts as changed."""
+        for name, stream in self.memory.streams.items():
+            self.changed[name] = set(stream.ranks)
 
     def restore(self, memory: MetricsMemory) -> None:
         """Go on from what was read back; what is known already stays known."""
@@ -138,20 +149,31 @@ class Books:
             self.stream(name).seen_s = stream.seen_s
         for receiver in known.alerts:
             self.alerts(receiver)
+        self.touch_all()
 
-    def _entry(
+    def _enter(
         self, entries: dict[str, Entry], name: str, cap: int, what: str, make: Callable[[], Entry]
-    ) -> Entry:
-        """The entry of that name, made if there is room, else the entry `overflow`."""
+    ) -> str:
+        """Under which name an entry is booked: its own, made if there is room, else `overflow`."""
         if name not in entries:
             if len(entries) >= cap:
                 self.memory.overflow[what] += 1
                 name = OVERFLOW
             entries.setdefault(name, make())
-        return entries[name]
+        return name
 
-    def _rank(self, stream: StreamMemory, rank: str | None) -> RankMemory:
-        return self._entry(stream.ranks, label(rank or ""), MAX_RANKS, "rank", RankMemory)
+    def _stream(self, name: str) -> str:
+        """The label value of a stream that is about to change."""
+        entered = self._enter(self.memory.streams, label(name), MAX_STREAMS, "stream", StreamMemory)
+        self.changed.setdefault(entered, set())
+        return entered
+
+    def _rank(self, stream: str, rank: str | None) -> RankMemory:
+        """A rank, about to change, of the stream with that label value."""
+        ranks = self.memory.streams[stream].ranks
+        entered = self._enter(ranks, label(rank or ""), MAX_RANKS, "rank", RankMemory)
+        self.changed[stream].add(entered)
+        return ranks[entered]
 
     def _phase(self, rank: RankMemory, phase: str) -> PhaseMemory:
         name = label(phase)
@@ -167,9 +189,9 @@ class Books:
                 kinds.setdefault(kind, 0)
         return rank.phases[name]
 
-    def _of(self, place: Place) -> StreamMemory:
+    def _of(self, place: Place) -> str:
         """Stream of an item that does not name it: by its path, else the file's name, as is the default."""
-        return self.stream(self._paths.get(place.path) or place.path.rpartition("/")[2])
+        return self._stream(self._paths.get(place.path) or place.path.rpartition("/")[2])
 
     def _read(self, item: Read) -> None:
         stream = self.stream(item.stream)
@@ -183,16 +205,16 @@ class Books:
     def _record(self, item: Record) -> None:
         if item.kind not in {"decode", "spec_metrics"}:
             return
-        stream = self._of(item.place)
-        rank = self._rank(stream, item.rank)
+        name = self._of(item.place)
+        stream, rank = self.memory.streams[name], self._rank(name, item.rank)
         fields = item.fields
-        for name in ("running_requests", "generation_tokens_per_second", "tokens_per_cycle"):
-            if (value := _amount(stream, fields.get(name))) is not None:
-                setattr(rank, name, value)
+        for field in ("running_requests", "generation_tokens_per_second", "tokens_per_cycle"):
+            if (value := _amount(stream, fields.get(field))) is not None:
+                setattr(rank, field, value)
 
     def _malformed(self, item: Malformed) -> None:
-        kinds = self._of(item.place).malformed
-        reasons = self._entry(kinds, label(item.kind), MAX_NAMES, "other", dict[str, int])
+        kinds = self.memory.streams[self._of(item.place)].malformed
+        reasons = kinds[self._enter(kinds, label(item.kind), MAX_NAMES, "other", dict[str, int])]
         reason = reason_of(item)
         reasons[reason] = reasons.get(reason, 0) + 1
 
@@ -201,9 +223,9 @@ class Books:
         self.stream(item.stream).run = _run_labels(item.settings)
 
     def _cycle(self, item: Cycle) -> None:
-        stream = self.stream(item.stream)
+        name = self._stream(item.stream)
         self.learn(item.place.path, item.stream)
-        rank = self._rank(stream, item.rank)
+        stream, rank = self.memory.streams[name], self._rank(name, item.rank)
         now = self._clock()
         stream.seen_s = rank.sample_read_s = now
         rank.sample_s = instant(item.time, now)
@@ -226,14 +248,15 @@ class Books:
     def _judgement(self, item: Judgement) -> None:
         if item.chart != "band" or item.phase not in item.cycle.phases_s:
             return
-        phase = self._phase(self._rank(self.stream(item.cycle.stream), item.cycle.rank), item.phase)
+        phase = self._phase(self._rank(self._stream(item.cycle.stream), item.cycle.rank), item.phase)
         phase.in_band = item.signal is Signal.IN_BAND
         phase.low_s, phase.high_s = item.limits.low, item.limits.high
 
     def _incident(self, item: Incident) -> None:
-        rank = self._rank(self.stream(item.stream), item.rank)
+        rank = self._rank(self._stream(item.stream), item.rank)
         phase, kind = label(item.phase), label(item.kind)
-        kinds = self._entry(rank.incidents, phase, MAX_PHASES, "phase", dict[str, int])
+        phases = rank.incidents
+        kinds = phases[self._enter(phases, phase, MAX_PHASES, "phase", dict[str, int])]
         kinds.setdefault(kind, 0)
         is_open = self.memory.open_incidents
         kinds[kind] += item.change is Change.OPENED

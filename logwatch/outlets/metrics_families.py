@@ -1,31 +1,20 @@
-"""Level 3: the metric families: name, type and help of each, and how memory becomes samples.
+"""Level 3: the metric families: name, type and help of each, and what memory puts into them.
 
-Only this file knows the names; the contract fixes them. Samples carry no time stamps:
-the scrape's time is theirs.
+Only this file knows the names; the contract fixes them. What is put goes to a pen: `metrics_samples.py` makes
+`prometheus_client`'s samples of it, `metrics_text.py` the text of a scrape at once.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from prometheus_client.core import Metric
-from prometheus_client.samples import Exemplar, Sample
-from prometheus_client.utils import floatToGoString
 
-from logwatch.outlets.metrics_memory import (
-    EDGES_S,
-    MetricsMemory,
-    PhaseMemory,
-    RankMemory,
-    Sighting,
-    StreamMemory,
-)
+from logwatch.outlets.metrics_memory import MetricsMemory, PhaseMemory, RankMemory, StreamMemory
 
 _UNITS = ("seconds", "bytes", "ratio")
-_EDGES = (*(floatToGoString(edge) for edge in EDGES_S), "+Inf")  # type: ignore[no-untyped-call]  # it has no types
 
 RUN_LABELS = ("num_steps", "topk", "draft_tokens", "graph", "tp_size", "version")
 
@@ -87,6 +76,8 @@ HELP: Mapping[str, tuple[str, str]] = {
 }
 """Every family by its name without prefix and without `_total` or `_info`: its type and its help."""
 
+OF_LOGWATCH = tuple(list(HELP)[list(HELP).index("open_files") :])
+"""The last families: those that no stream has a part in."""
 
 Bands: TypeAlias = Mapping[str, tuple[float, float]]
 """Low and high edge by phase, seconds: shown until a sample of the phase has been judged."""
@@ -115,129 +106,105 @@ def empty_families() -> dict[str, Metric]:
     return families
 
 
-class Writer:
-    """Turns memory into families. One use each; the caller holds the lock."""
+class Pen(Protocol):
+    """Takes down what memory puts into the families. Labels are not altered once they were given."""
 
-    def __init__(self) -> None:
-        self.families = empty_families()
+    def add(self, name: str, labels: Mapping[str, str], value: float | None) -> None:
+        """A sample of the family, unless the value is not known."""
 
-    def add(self, name: str, labels: dict[str, str], value: float | None) -> None:
-        """Add a sample, unless the value is not known."""
-        if value is not None:
-            family = self.families[name]
-            suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
-            family.samples.append(Sample(family.name + suffix, labels, float(value)))
-
-    def write(self, memory: MetricsMemory, facts: Facts) -> Iterable[Metric]:
-        """All families with their samples."""
-        for name, stream in memory.streams.items():
-            self._stream({"stream": name}, stream, memory.bands)
-            for tags, rank in stream.ranks.items():
-                labels = {"rank": tags, "stream": name}
-                self._rank(labels, rank)
-                for phase, each in rank.phases.items():
-                    self._phase(labels | {"phase": phase}, each, memory.bands)
-                    self._histogram(labels | {"phase": phase}, each)
-        if not memory.streams:
-            self._bands({"rank": "", "stream": ""}, memory.bands)
-        self._incidents(memory)
-        self._itself(memory, facts)
-        return self.families.values()
-
-    def _stream(self, labels: dict[str, str], stream: StreamMemory, bands: Bands) -> None:
-        for outcome, count in stream.lines.items():
-            self.add("lines", labels | {"outcome": outcome}, count)
-        for kind, reasons in stream.malformed.items():
-            for reason, count in reasons.items():
-                self.add("malformed_lines", labels | {"kind": kind, "reason": reason}, count)
-        for detection, count in stream.truncations.items():
-            self.add("truncations", labels | {"detection": detection}, count)
-        self.add("read_bytes", labels, stream.read_bytes)
-        self.add("lag_bytes", labels, stream.lag_bytes)
-        self.add("lag_seconds", labels, stream.lag_s)
-        self.add("rotations", labels, stream.rotations)
-        self.add("lost_bytes", labels, stream.lost_bytes)
-        self.add("skipped_bytes", labels, stream.skipped_bytes)
-        self.add("rejected_values", labels, stream.rejected)
-        if stream.run:
-            self.add("run", labels | stream.run, 1)
-        if not stream.ranks:
-            self._bands(labels | {"rank": ""}, bands)
-
-    def _bands(self, labels: dict[str, str], bands: Bands) -> None:
-        for phase, (low_s, high_s) in bands.items():
-            self.add("band_low_seconds", labels | {"phase": phase}, low_s)
-            self.add("band_high_seconds", labels | {"phase": phase}, high_s)
-
-    def _rank(self, labels: dict[str, str], rank: RankMemory) -> None:
-        self.add("tokens_per_cycle", labels, rank.tokens_per_cycle)
-        self.add("estimated_tokens_per_second", labels, rank.estimated_tokens_per_second)
-        self.add("breakeven_tokens_per_cycle", labels, rank.breakeven_tokens_per_cycle)
-        self.add("speculation_speedup_ratio", labels, rank.speedup_ratio)
-        self.add("running_requests", labels, rank.running_requests)
-        self.add("generation_tokens_per_second", labels, rank.generation_tokens_per_second)
-        self.add("last_sample_timestamp_seconds", labels, rank.sample_s)
-        self.add("last_sample_read_timestamp_seconds", labels, rank.sample_read_s)
-
-    def _phase(self, labels: dict[str, str], phase: PhaseMemory, bands: Bands) -> None:
-        low_s, high_s = bands.get(labels["phase"], (None, None))
-        self.add("phase_seconds", labels, phase.last_s)
-        self.add("band_low_seconds", labels, low_s if phase.low_s is None else phase.low_s)
-        self.add("band_high_seconds", labels, high_s if phase.high_s is None else phase.high_s)
-        self.add("phase_in_band", labels, phase.in_band)
-        self.add("cycle_phase_seconds", labels, phase.seconds)
-        self.add("cycles", labels, phase.cycles)
-
-    def _histogram(self, labels: dict[str, str], phase: PhaseMemory) -> None:
-        family = self.families["phase_duration_seconds"]
-        name, count = f"{family.name}_bucket", 0
-        for bucket, (edge, samples) in enumerate(zip(_EDGES, phase.buckets, strict=True)):
-            count += samples
-            family.samples.append(
-                Sample(name, labels | {"le": edge}, count, None, _exemplar(phase.sightings.get(bucket)))
-            )
-        family.samples.append(Sample(f"{family.name}_count", labels, count))
-        family.samples.append(Sample(f"{family.name}_sum", labels, phase.sum_s))
-
-    def _incidents(self, memory: MetricsMemory) -> None:
-        is_open = {(each.stream, each.rank, each.phase, each.kind) for each in memory.open_incidents.values()}
-        for name, tags, phase, kind, count in _incident_counts(memory):
-            labels = {"kind": kind, "phase": phase, "rank": tags, "stream": name}
-            self.add("incidents", labels, count)
-            self.add("incident_open", labels, (name, tags, phase, kind) in is_open)
-
-    def _itself(self, memory: MetricsMemory, facts: Facts) -> None:
-        for receiver, outcomes in memory.alerts.items():
-            for outcome, count in outcomes.items():
-                self.add("alerts", {"receiver": receiver, "outcome": outcome}, count)
-        for kind, levels in memory.notices.items():
-            for level, count in levels.items():
-                self.add("notices", {"kind": kind, "level": level}, count)
-        for name, count in memory.overflow.items():
-            self.add("label_overflow", {"label": name}, count)
-        self.add("open_files", {}, facts.open_files)
-        self.add("alerts_pending", {}, facts.alerts_pending)
-        self.add("notify_overflow", {}, memory.notify_overflow)
-        self.add("state_commits", {}, facts.state_commits)
-        self.add("state_commit_errors", {}, facts.state_commit_errors)
-        self.add("config_last_reload_successful", {}, facts.reload_successful)
-        self.add("config_last_reload_success_timestamp_seconds", {}, facts.reload_s)
-        self.add("build", dict(facts.build), 1)
+    def histogram(self, name: str, labels: Mapping[str, str], phase: PhaseMemory) -> None:
+        """The samples of a phase's histogram."""
 
 
-def _exemplar(seen: Sighting | None) -> Exemplar | None:
-    """Where the bucket's newest sample stands, within the 128 characters that an exemplar may have."""
-    if seen is None:
-        return None
-    # Plain characters only: not every parser of OpenMetrics reads escapes in an exemplar.
-    labels = {"file": re.sub(r"[^\w.+-]", "_", seen.file), "line": str(seen.line)}
-    return Exemplar(labels | ({"offset": str(seen.offset)} if seen.offset >= 0 else {}), seen.value_s)
+def write_stream(pen: Pen, name: str, stream: StreamMemory, bands: Bands) -> None:
+    """What a stream has besides its ranks."""
+    labels = {"stream": name}
+    for outcome, count in stream.lines.items():
+        pen.add("lines", labels | {"outcome": outcome}, count)
+    for kind, reasons in stream.malformed.items():
+        for reason, count in reasons.items():
+            pen.add("malformed_lines", labels | {"kind": kind, "reason": reason}, count)
+    for detection, count in stream.truncations.items():
+        pen.add("truncations", labels | {"detection": detection}, count)
+    pen.add("read_bytes", labels, stream.read_bytes)
+    pen.add("lag_bytes", labels, stream.lag_bytes)
+    pen.add("lag_seconds", labels, stream.lag_s)
+    pen.add("rotations", labels, stream.rotations)
+    pen.add("lost_bytes", labels, stream.lost_bytes)
+    pen.add("skipped_bytes", labels, stream.skipped_bytes)
+    pen.add("rejected_values", labels, stream.rejected)
+    if stream.run:
+        pen.add("run", labels | stream.run, 1)
+    if not stream.ranks:
+        write_bands(pen, name, bands)
 
 
-def _incident_counts(memory: MetricsMemory) -> Iterator[tuple[str, str, str, str, int]]:
-    """Stream, rank, phase, kind and count of everything counted in `RankMemory.incidents`."""
-    for name, stream in memory.streams.items():
-        for tags, rank in stream.ranks.items():
-            for phase, kinds in rank.incidents.items():
-                for kind, count in kinds.items():
-                    yield name, tags, phase, kind, count
+def write_bands(pen: Pen, stream: str, bands: Bands) -> None:
+    """The configured edges, where nothing was judged yet."""
+    for phase, (low_s, high_s) in bands.items():
+        labels = {"phase": phase, "rank": "", "stream": stream}
+        pen.add("band_low_seconds", labels, low_s)
+        pen.add("band_high_seconds", labels, high_s)
+
+
+def write_rank(
+    pen: Pen, stream: str, tags: str, rank: RankMemory, bands: Bands, is_open: Collection[tuple[str, str]]
+) -> None:
+    """A rank with its phases and incidents, of which those open are given by phase and kind."""
+    labels = {"rank": tags, "stream": stream}
+    pen.add("tokens_per_cycle", labels, rank.tokens_per_cycle)
+    pen.add("estimated_tokens_per_second", labels, rank.estimated_tokens_per_second)
+    pen.add("breakeven_tokens_per_cycle", labels, rank.breakeven_tokens_per_cycle)
+    pen.add("speculation_speedup_ratio", labels, rank.speedup_ratio)
+    pen.add("running_requests", labels, rank.running_requests)
+    pen.add("generation_tokens_per_second", labels, rank.generation_tokens_per_second)
+    pen.add("last_sample_timestamp_seconds", labels, rank.sample_s)
+    pen.add("last_sample_read_timestamp_seconds", labels, rank.sample_read_s)
+    for phase, each in rank.phases.items():
+        _write_phase(pen, labels | {"phase": phase}, each, bands.get(phase, (None, None)))
+    for phase, kinds in rank.incidents.items():
+        for kind, count in kinds.items():
+            which = labels | {"phase": phase, "kind": kind}
+            pen.add("incidents", which, count)
+            pen.add("incident_open", which, (phase, kind) in is_open)
+
+
+def _write_phase(
+    pen: Pen, labels: Mapping[str, str], phase: PhaseMemory, band: tuple[float | None, float | None]
+) -> None:
+    pen.add("phase_seconds", labels, phase.last_s)
+    pen.add("band_low_seconds", labels, band[0] if phase.low_s is None else phase.low_s)
+    pen.add("band_high_seconds", labels, band[1] if phase.high_s is None else phase.high_s)
+    pen.add("phase_in_band", labels, phase.in_band)
+    pen.add("cycle_phase_seconds", labels, phase.seconds)
+    pen.add("cycles", labels, phase.cycles)
+    pen.histogram("phase_duration_seconds", labels, phase)
+
+
+def write_itself(pen: Pen, memory: MetricsMemory, facts: Facts) -> None:
+    """The families `OF_LOGWATCH`."""
+    for receiver, outcomes in memory.alerts.items():
+        for outcome, count in outcomes.items():
+            pen.add("alerts", {"receiver": receiver, "outcome": outcome}, count)
+    for kind, levels in memory.notices.items():
+        for level, count in levels.items():
+            pen.add("notices", {"kind": kind, "level": level}, count)
+    for name, count in memory.overflow.items():
+        pen.add("label_overflow", {"label": name}, count)
+    pen.add("open_files", {}, facts.open_files)
+    pen.add("alerts_pending", {}, facts.alerts_pending)
+    pen.add("notify_overflow", {}, memory.notify_overflow)
+    pen.add("state_commits", {}, facts.state_commits)
+    pen.add("state_commit_errors", {}, facts.state_commit_errors)
+    pen.add("config_last_reload_successful", {}, facts.reload_successful)
+    pen.add("config_last_reload_success_timestamp_seconds", {}, facts.reload_s)
+    pen.add("build", dict(facts.build), 1)
+
+
+def open_kinds(memory: MetricsMemory) -> dict[tuple[str, str], frozenset[tuple[str, str]]]:
+    """Phase and kind of the open incidents, by stream and rank."""
+    found: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
+    for each in memory.open_incidents.values():
+        where = each.stream, each.rank
+        found[where] = found.get(where, frozenset()) | {(each.phase, each.kind)}
+    return found

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from logwatch.model import Place
 
@@ -19,6 +20,9 @@ EDGES_S: tuple[float, ...] = (
     *(0.026, 0.028, 0.030, 0.035, 0.040, 0.060, 0.100, 0.250, 1.0),
 )
 """Upper edges of the histogram's buckets, seconds; `+Inf` follows. Dense around the tuned 19 ms."""
+
+Changed: TypeAlias = Mapping[str, Collection[str]]
+"""Ranks that changed, by stream; a stream without any changed itself."""
 
 OVERFLOW = "overflow"
 MAX_STREAMS = 512
@@ -145,11 +149,15 @@ class StreamMemory:
     run: dict[str, str] = field(default_factory=dict)
     seen_s: float = 0.0
 
-    def copy(self) -> StreamMemory:
-        """An independent copy."""
+    def copy(self, before: StreamMemory | None = None, changed: Collection[str] = ()) -> StreamMemory:
+        """An independent copy; ranks that did not change since the copy `before` are shared with it."""
+        kept = {} if before is None else before.ranks
         return replace(
             self,
-            ranks={name: rank.copy() for name, rank in self.ranks.items()},
+            ranks={
+                name: rank.copy() if name in changed or name not in kept else kept[name]
+                for name, rank in self.ranks.items()
+            },
             lines=dict(self.lines),
             malformed={name: dict(reasons) for name, reasons in self.malformed.items()},
             truncations=dict(self.truncations),
@@ -178,11 +186,22 @@ class MetricsMemory:
     )
     notify_overflow: int = 0
 
-    def copy(self) -> MetricsMemory:
-        """An independent copy. Small values are shared: they are replaced when they change, never altered."""
+    def copy(self, before: MetricsMemory | None = None, changed: Changed | None = None) -> MetricsMemory:
+        """An independent copy. Small values are shared: they are replaced when they change, never altered.
+
+        Args:
+            before: An earlier copy, with which streams and ranks are shared that did not change since.
+            changed: Those that did.
+        """
+        kept, ranks = {} if before is None else before.streams, {} if changed is None else changed
         return replace(
             self,
-            streams={name: stream.copy() for name, stream in self.streams.items()},
+            streams={
+                name: stream.copy(kept.get(name), ranks.get(name, ()))
+                if name in ranks or name not in kept
+                else kept[name]
+                for name, stream in self.streams.items()
+            },
             open_incidents=dict(self.open_incidents),
             alerts={name: dict(outcomes) for name, outcomes in self.alerts.items()},
             notices={name: dict(levels) for name, levels in self.notices.items()},

@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -25,7 +24,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from logwatch.model import Incident
-from logwatch.outlets.metrics import build_registry
 from logwatch.outlets.web.api import (
     INCIDENT_FILTERS,
     SAMPLE_FILTERS,
@@ -40,6 +38,7 @@ from logwatch.outlets.web.api import (
     status_json,
 )
 from logwatch.outlets.web.board import Sample
+from logwatch.outlets.web.exposition import Exposition
 from logwatch.outlets.web.live import Live
 from logwatch.outlets.web.site import Site
 from logwatch.outlets.web.webfile import WebFile
@@ -48,6 +47,7 @@ Answer = TypeVar("Answer")
 
 GZIP_FROM_BYTES = 1024
 MAX_NAMES = 100
+VARY = "Accept, Accept-Encoding"
 
 SECURITY_HEADERS = {
     b"content-security-policy": (
@@ -117,16 +117,19 @@ class _Pages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._registry = build_registry(site.metrics)
+        self._exposition = Exposition(site.metrics)
         self._rings = Rings(site.board)
 
     async def metrics(self, request: Request) -> Response:
         """Prometheus' text or OpenMetrics, as the scraper accepts; only the series of `name[]` if given."""
         names = request.query_params.getlist("name[]")[:MAX_NAMES]
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        registry = self._registry.restricted_registry(names) if names else self._registry
-        body = await run_in_threadpool(encode, registry)
-        return _maybe_gzip(request, Response(body, media_type=None, headers={"content-type": content_type}))
+        accept = request.headers.get("accept", "")
+        gzipped = _takes_gzip(request)
+        answer = await run_in_threadpool(self._exposition.answer, accept, names, gzip=gzipped)
+        headers = {"content-type": answer.content_type, "vary": VARY}
+        if answer.gzipped:
+            headers["content-encoding"] = "gzip"
+        return Response(answer.body, media_type=None, headers=headers)
 
     async def healthy(self, _request: Request) -> Response:
         """200 while the daemon makes progress."""
@@ -194,16 +197,18 @@ def _json(request: Request, document: dict[str, Any]) -> Response:
 
 def _maybe_gzip(request: Request, response: Response) -> Response:
     """Compress what is worth it, where the client takes it."""
-    response.headers["vary"] = "Accept, Accept-Encoding"
-    accepted = [
-        each.partition(";")[0].strip() for each in request.headers.get("accept-encoding", "").split(",")
-    ]
+    response.headers["vary"] = VARY
     body = bytes(response.body)
-    if len(body) >= GZIP_FROM_BYTES and "gzip" in accepted:
+    if len(body) >= GZIP_FROM_BYTES and _takes_gzip(request):
         response.body = gzip.compress(body, compresslevel=5)
         response.headers["content-encoding"] = "gzip"
         response.headers["content-length"] = str(len(response.body))
     return response
+
+
+def _takes_gzip(request: Request) -> bool:
+    accepted = request.headers.get("accept-encoding", "").split(",")
+    return "gzip" in [each.partition(";")[0].strip() for each in accepted]
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
