@@ -27,13 +27,11 @@ from logwatch.outlets.state import State
 from logwatch.outlets.state_file import lock
 from logwatch.outlets.systemd import Systemd, Watchdog
 from logwatch.outlets.web.api import refill
-from logwatch.outlets.web.app import build_app
 from logwatch.outlets.web.board import Board, BoardMemory
 from logwatch.outlets.web.sentence import summarize
-from logwatch.outlets.web.server import Server, bind
 from logwatch.outlets.web.site import Site
-from logwatch.outlets.web.webfile import WebFile
 from logwatch.pipeline import Pipeline, PipelineMemory, Settings
+from logwatch.serving import Serving
 from logwatch.units import format_bytes
 from logwatch.wiring import links_of, most_open, receivers_of, sources_of
 
@@ -111,12 +109,14 @@ class Daemon:
             history=History(state_directory),
             ready=self._ready.is_set,
             healthy=lambda: time.monotonic() - self._turned < HEALTHY_S,
-            reload=self._reload_over_http if config.http.enable_reload else None,
-            runbook_url=config.alerting.runbook_url,
+            reload=self._reload_over_http,
         )
-        web = WebFile(config.http.web_config, self._notice) if config.http.web_config else None
-        self._server = Server(build_app(site, web), bind(config.http.listen), web, self._beat)
-        self.address = self._server.address
+        self._serving = Serving(config, site, self._notice, self._beat)
+
+    @property
+    def address(self) -> str:
+        """Where the pages are: `http://127.0.0.1:9877`."""
+        return self._serving.address
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -185,13 +185,13 @@ class Daemon:
             self._deliver,
             *self._further,
         )
-        self._server.start()
+        self._serving.start()
         self._deliver.start()
 
     def _close(self) -> None:
         self._commit()
         self._deliver.close()
-        self._server.stop()
+        self._serving.stop()
         self._tail.close()
         self._waker.close()
         self._state.close()
@@ -284,6 +284,7 @@ class Daemon:
             config = self._load()
             settings = Settings.of_config(config)
             told = receivers_of(config)
+            self._serving.configure(config)  # the last that may refuse: it changes what is in force
         except LogwatchError as error:
             problems = str(error)
             self._metrics.observe_reload(successful=False)
@@ -300,6 +301,9 @@ class Daemon:
             self._deliver.configure(told, links_of(self._config, self.address))
             self._metrics.observe_reload(successful=True)
             self._log.say(Level.INFO, "configuration loaded again")
+            if config.follow.mode != self._waker.mode:
+                what = f"`follow.mode` stays {self._waker.mode!r} until a restart; all else is in force"
+                self._log.say(Level.WARNING, what)
         self._systemd.ready(self._status())
         return problems
 

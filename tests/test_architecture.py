@@ -31,6 +31,7 @@ LEVELS = {
     "pipeline": 4,
     "wiring": 4,
     "backlog": 5,
+    "serving": 5,
     "daemon": 6,
     "commands": 7,
     "cli": 8,

@@ -10,10 +10,13 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
+from collections.abc import Callable
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+import bcrypt
 import pytest
 from daemon_kit import PATIENCE_S, fetch, metric, opened, running, watch_config
 
@@ -157,6 +160,101 @@ def process(*arguments: str | Path, cwd: Path):
         done.kill()
         done.wait()
         done.stderr.close()
+
+
+def free_address() -> str:
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+def status_of(url: str, method: str = "GET") -> int:
+    """Of the answer; 0 where nobody listens."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=PATIENCE_S) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+    except OSError:
+        return 0
+
+
+def until(wanted: Callable[[], bool]) -> None:
+    deadline, pause = time.monotonic() + PATIENCE_S, threading.Event()
+    while not wanted():
+        assert time.monotonic() < deadline
+        pause.wait(0.01)
+
+
+HASH = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
+
+
+def test_a_reload_changes_all_of_the_http_side(tmp_path):
+    """Another address, reloading allowed, runbooks elsewhere, users asked for: each from the reload on."""
+    log, web, given = tmp_path / "server.log", tmp_path / "web.yml", {}
+    log.write_text(report(28.95) * 5)
+    web.write_text(f"basic_auth_users: {{me: {HASH}}}\n")
+
+    def with_http(**http):
+        runbooks = {"runbook_url": "https://runbooks.example/logwatch"}
+        return watch_config(log, http=http, alerting=runbooks)
+
+    with running(watch_config(log), tmp_path / "state", lambda: given["config"]) as (daemon, eyes, _out):
+        eyes.wait(opened)
+        before, there = daemon.address, free_address()
+        assert status_of(f"{before}/-/reload", "POST") == 403
+        given["config"] = with_http(listen=there, enable_reload=True)
+        daemon.reload()
+        until(lambda: daemon.address == f"http://{there}")
+        assert "https://runbooks.example/logwatch/" in fetch(daemon, "/")
+        until(lambda: status_of(f"{before}/-/healthy") == 0)
+        # This one is answered by a server that is on its way out.
+        given["config"] = with_http(listen=there, enable_reload=True, web_config=str(web))
+        assert status_of(f"http://{there}/-/reload", "POST") == 200
+        until(lambda: status_of(f"http://{there}/metrics") == 401)
+    assert status_of(f"http://{there}/-/healthy") == 0
+
+
+@pytest.mark.parametrize("why", ["taken", "no such host", "web configuration"])
+def test_an_http_side_that_cannot_be_had_is_refused_with_all_else(tmp_path, why):
+    """The reload is refused whole, what was there goes on serving, and the log says why."""
+    log = tmp_path / "server.log"
+    log.write_text(report(19.14))
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        wrong, said = {
+            "taken": (
+                {"listen": f"127.0.0.1:{other.getsockname()[1]}"},
+                "cannot listen there: address already in use",
+            ),
+            "no such host": ({"listen": "203.0.113.1:1"}, "cannot listen there"),
+            "web configuration": (
+                {"listen": free_address(), "web_config": str(tmp_path / "none.yml")},
+                "cannot be read",
+            ),
+        }[why]
+        tight = [{"phase": "target_verify", "low": "10ms", "high": "12ms"}]
+        config = watch_config(log, http=wrong, band=tight)
+        with running(watch_config(log), tmp_path / "state", lambda: config) as (daemon, eyes, out):
+            before = daemon.address
+            daemon.reload()
+            shows(daemon, 0, "logwatch_config_last_reload_successful")
+            assert daemon.address == before
+            assert said in out.getvalue()
+            append(log, report(19.14) * 3)
+            eyes.wait(lambda e: len(e.of(Cycle)) == 4)
+            assert opened(eyes) == []
+            if why == "web configuration":
+                assert status_of(f"http://{wrong['listen']}/") == 0
+
+
+def test_what_only_a_restart_changes_is_named(tmp_path):
+    """Everything else of the new configuration is in force."""
+    log = tmp_path / "server.log"
+    log.write_text(report(19.14))
+    changed = watch_config(log, follow={"mode": "poll"})
+    with running(watch_config(log), tmp_path / "state", lambda: changed) as (daemon, _eyes, out):
+        daemon.reload()
+        until(lambda: "`follow.mode` stays 'events' until a restart" in out.getvalue())
 
 
 def line_with(stream, text: str) -> str:

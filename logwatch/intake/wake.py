@@ -46,10 +46,12 @@ class Waker:
         mode: `events`, or `poll` for file systems without events (NFS, some overlays).
 
     Attributes:
+        mode: As given.
         overflows: How often the kernel dropped events.
     """
 
     def __init__(self, notify: Notify, mode: str = "events") -> None:
+        self.mode = mode
         self._notify = notify
         self._lock = threading.Lock()
         self._hints: set[str] = set()

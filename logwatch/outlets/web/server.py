@@ -41,9 +41,11 @@ def bind(listen: str, environment: Mapping[str, str] | None = None) -> socket.so
     Raises:
         ConfigError: The address cannot be had; in use, say.
     """
-    passed = _from_systemd(os.environ if environment is None else environment)
+    passed = _passed(os.environ if environment is None else environment)
     if passed is not None:
-        return passed
+        given = socket.socket(fileno=passed)
+        given.setblocking(False)
+        return given
     host, _, port = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     # Bytes, for text would load the tables of internationalised names, at every start.
@@ -68,7 +70,12 @@ def bind(listen: str, environment: Mapping[str, str] | None = None) -> socket.so
     return bound
 
 
-def _from_systemd(environment: Mapping[str, str]) -> socket.socket | None:
+def is_passed() -> bool:
+    """Whether systemd listens for us: then it alone says where."""
+    return _passed(os.environ) is not None
+
+
+def _passed(environment: Mapping[str, str]) -> int | None:
     """The socket of a `.socket` unit; stored log descriptors, which come the same way, are left alone."""
     if environment.get("LISTEN_PID") != str(os.getpid()):
         return None
@@ -76,9 +83,7 @@ def _from_systemd(environment: Mapping[str, str]) -> socket.socket | None:
     for number in range(int(environment.get("LISTEN_FDS") or 0)):
         name = names[number] if number < len(names) else ""
         if name == "http" or name.endswith(".socket"):
-            passed = socket.socket(fileno=FIRST_SYSTEMD_FD + number)
-            passed.setblocking(False)
-            return passed
+            return FIRST_SYSTEMD_FD + number
     return None
 
 
