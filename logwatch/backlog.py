@@ -49,7 +49,7 @@ class Backlog:
                 yield from pipeline.feed_bytes(data)
                 continue
             yield from _feed(pipeline, found)
-            pipeline.pass_over(found.unclaimed)
+            pipeline.pass_over()
             pipeline.start_file(part.path, pipeline.line + found.lines, offset)
             ignored = found.lines - found.matched - found.malformed
             yield Read(

@@ -26,6 +26,7 @@ from logwatch.reading.whole import Piece, whole_report
 
 if TYPE_CHECKING:
     from logwatch.intake.bulk_requests import Unclaimed
+    from logwatch.reading.requests import Answers
 
 _PASSED_ON = frozenset({"phase", "accept", "report", "prefill"})
 """Records of which judging learns only that the stream is talking; their cycles say the rest."""
@@ -123,6 +124,7 @@ class Pipeline:
         self._lines = Lines(path, notify=notify)
         self._framing = Framing()
         self._requests = Requests()
+        self._answers: Answers | None = None
         self._cycles = Cycles(stream)
         self._build(settings, JudgementsMemory(), IncidentsMemory())
 
@@ -195,12 +197,14 @@ class Pipeline:
         """Whether a chunk that was read in bulk must be fed as bytes: so many requests may be answered in it."""
         if not len(unclaimed.work) and not self._incidents.memory.watches.spoke:
             return False
-        return self._requests.would_tell(unclaimed.answers(self._reader))
+        self._answers = unclaimed.answers(self._reader)
+        return self._requests.would_tell(self._answers)
 
-    def pass_over(self, unclaimed: Unclaimed) -> None:
-        """A chunk's records were fed: count the requests that were answered beside them."""
-        if self._incidents.memory.watches.spoke:
-            self._requests.take(unclaimed.answers(self._reader))
+    def pass_over(self) -> None:
+        """The records of the chunk that `must_read` saw were fed: count the requests that were answered beside."""
+        if self._incidents.memory.watches.spoke and self._answers is not None:
+            self._requests.take(self._answers)
+        self._answers = None
 
     def feed_whole(self, piece: Piece) -> list[Item] | None:
         """Items of a report that was read in one piece, without its records; None: feed its records."""

@@ -156,7 +156,7 @@ class Feeder:
             yield from pipeline.feed_bytes(unit.data)
             return
         yield from self._chunk(found)
-        pipeline.pass_over(found.unclaimed)
+        pipeline.pass_over()
         pipeline.start_file(self._path, pipeline.line + found.lines, self._offset)
         ignored = found.lines - found.matched - found.malformed
         yield Read(pipeline.stream, self._path, size, found.lines, found.matched, ignored, found.malformed)

@@ -115,7 +115,9 @@ class Bulk:
             return None
         wanted = self._sieve.wanted(lines, text)
         if wanted.is_empty():
-            return Chunk(lines.height, Unclaimed(data, path, line, offset, np.empty(0, np.int64)))
+            return Chunk(
+                lines.height, Unclaimed(data, path, line, offset, np.empty(0, np.int64), hidden=False)
+            )
         if wanted["line"].str.contains("|".join(_PARTS)).any():
             return None
         if text is data and b"\r" not in data:
@@ -125,9 +127,9 @@ class Bulk:
         rows = wanted["row"].to_numpy().astype(np.int64)
         starts = np.where(rows > 0, ends[rows - 1], 0)
         reading = _Reading(self, data, path, line, offset, starts, ends[rows])
-        found, work = reading.read(wanted, repaired=text is not data)
+        found, work, hidden = reading.read(wanted, repaired=text is not data)
         matched, malformed = found.counts()
-        unclaimed = Unclaimed(data, path, line, offset, np.sort(starts[work]))
+        unclaimed = Unclaimed(data, path, line, offset, np.sort(starts[work]), hidden)
         return Chunk(lines.height, unclaimed, matched, malformed, found)
 
 
@@ -156,8 +158,8 @@ class _Reading:
     starts: Ints
     ends: Ints
 
-    def read(self, wanted: pl.DataFrame, *, repaired: bool) -> tuple[Found, Ints]:
-        """What the wanted lines (`row`, `line`) hold, and which of them are lines of work, in any order."""
+    def read(self, wanted: pl.DataFrame, *, repaired: bool) -> tuple[Found, Ints, bool]:
+        """What the wanted lines (`row`, `line`) hold; which are lines of work, in any order; whether some are odd."""
         framed = _framed(wanted, repaired=repaired)
         sure = framed.filter(pl.col("text").is_not_null())
         result = self.bulk._bulk.read(sure["text"])  # noqa: SLF001 - one class in two
@@ -174,7 +176,7 @@ class _Reading:
         work = [at[table.frame["row"].to_numpy()] for table in result.tables if table.kind in WORK]
         singly = [row for row, record in odd if isinstance(record, Record) and record.kind in WORK]
         found = Found.of(result.tables, odd, origin, at, numbers, bare)
-        return found, np.concatenate([*work, np.array(singly, np.int64)])
+        return found, np.concatenate([*work, np.array(singly, np.int64)]), sure.height < framed.height
 
     def _one_by_one(self, at: int, place: Place) -> Iterator[Record | Malformed]:
         """A line through the streaming stages, as `reading.lines` would cut it."""

@@ -20,14 +20,17 @@ from logwatch.reading.framing import Framing
 from logwatch.reading.requests import MANY, ROUTES, SOME, WORK, Answer, Answers, is_answer, makes_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from logwatch.grammar.streaming import Reader
     from logwatch.intake.bulk_found import Ints
 
-_WORD: Final = b"POST "
-_HIDING: Final = (b"\x1b", b"\\u00")
-"""What may keep the word from being found in the bytes."""
+_PLAINLY: Final = re.compile(rb'"POST /')
+_HIDDEN: Final = re.compile(rb"POST |\x1b|\\u00")
+"""What to look for: where all lines stand as they are, and where colours or JSON's escapes may be in them."""
+
+_SHORTEST: Final = len('- - "POST /generate HTTP/1.1" 200')
+"""Bytes that an access line has at least."""
 
 _PLAIN: Final = re.compile(
     rb"(?:\[([0-9]{4}-[0-9]{2}-[0-9]{2}) ([0-9]{2}:[0-9]{2}:[0-9]{2})\] )?"
@@ -45,6 +48,7 @@ class Unclaimed:
     Attributes:
         line, offset: Number and offset of the chunk's first line.
         work: Positions in `data` at which lines of work begin, in order.
+        hidden: Whether some lines may say what their bytes do not.
     """
 
     data: bytes
@@ -52,6 +56,7 @@ class Unclaimed:
     line: int
     offset: int
     work: Ints
+    hidden: bool
 
     def answers(self, reader: Reader) -> Answers:
         """What was answered in the chunk; the reader's grammars are those that found its records."""
@@ -65,33 +70,40 @@ class _Lines:
         self._chunk = chunk
         self._reader = reader
         self._framing = Framing()
+        self._sought = _HIDDEN if chunk.hidden else _PLAINLY
 
     def answers(self) -> Answers:
         """See `Unclaimed.answers`."""
-        positions, work = _candidates(self._chunk.data), self._chunk.work
+        work, size = self._chunk.work, len(self._chunk.data)
         if not len(work):
-            return Answers(partial(self._found, positions))
-        gap = np.searchsorted(work, positions, side="right")
-        sizes = np.bincount(gap, minlength=len(work) + 1)
-        first, last = int(sizes[0]), int(sizes[-1])
-        large = np.flatnonzero(sizes[1:-1] >= SOME) + 1
-        ends = sizes.cumsum()
-        many = any(self._are_many(positions[ends[each - 1] : ends[each]]) for each in large.tolist())
-        after = positions[len(positions) - last :]
-        return Answers(partial(self._found, positions[:first]), partial(self._found, after), many)
+            return Answers(partial(self._between, 0, size))
+        first, last = int(work[0]), int(work[-1])
+        large = np.flatnonzero(np.diff(work) >= SOME * _SHORTEST)
+        gaps = zip(work[large].tolist(), work[large + 1].tolist(), strict=True)
+        many = any(self._are_many(begin, end) for begin, end in gaps)
+        return Answers(partial(self._between, 0, first), partial(self._between, last, size), many)
 
-    def _are_many(self, positions: Ints) -> bool:
-        """Whether these, all between two lines of work, may make a record; not all are looked at."""
-        if len(positions) >= MANY:
-            return True
-        times = [time for _, time, _ in self._found(np.append(positions[::SOME], positions[-1:]))]
-        return any(makes_record(len(positions), times[0], time) for time in times)
+    def _are_many(self, begin: int, end: int) -> bool:
+        """Whether so many lie between two lines of work that they may make a record; not all are looked at."""
+        data = self._chunk.data
+        if self._sought is _PLAINLY and data.count(_PLAINLY.pattern, begin, end) < SOME:
+            return False
+        positions = [found.start() for found in self._sought.finditer(data, begin, end)]
+        if len(positions) < SOME or len(positions) >= MANY:
+            return len(positions) >= MANY
+        looks = sorted({*positions[::SOME], positions[-1]})
+        times = [time for _, time, _ in self._at(looks, begin)]
+        return len(times) != len(looks) or any(makes_record(len(positions), times[0], time) for time in times)
 
-    def _found(self, positions: Ints) -> Iterator[Answer]:
-        """Requests answered in the lines of these positions."""
+    def _between(self, begin: int, end: int) -> Iterator[Answer]:
+        """Requests answered in these lines, the first of which may be one of work."""
+        return self._at(found.start() for found in self._sought.finditer(self._chunk.data, begin, end))
+
+    def _at(self, positions: Iterable[int], counted: int = 0) -> Iterator[Answer]:
+        """Requests answered in the lines of these positions; lines are counted from `counted` on."""
         data, path, offset = self._chunk.data, self._chunk.path, self._chunk.offset
-        number, counted, end = self._chunk.line, 0, 0
-        for position in positions.tolist():
+        number, end = self._chunk.line, 0
+        for position in positions:
             if position < end:
                 continue  # twice in a line
             start = data.rfind(b"\n", 0, position) + 1
@@ -121,12 +133,3 @@ class _Lines:
                 elif isinstance(outcome, Parsed) and outcome.kind in WORK:
                     found.clear()
         return found
-
-
-def _candidates(data: bytes) -> Ints:
-    """Positions, in order, in lines that may tell of an answer."""
-    sought = [text for text in (_WORD, *_HIDING) if text in data]
-    if not sought:
-        return np.empty(0, np.int64)
-    pattern = re.compile(b"|".join(map(re.escape, sought)))
-    return np.fromiter((found.start() for found in pattern.finditer(data)), np.int64)
