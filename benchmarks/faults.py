@@ -70,7 +70,8 @@ class Log:
         """What came of it, for the table."""
         if not until(lambda: self.is_counted(running), PATIENCE_S):
             cycles = running.total("logwatch_cycles_total", 'phase="target_verify"')
-            return f"FAILED: {cycles / 100:.0f} of {self.count} reports counted, or not these"
+            told = running.said().strip().splitlines()[-3:]
+            return f"FAILED: {cycles / 100:.0f} of {self.count} reports counted, or not these; it was said: {told}"
         time.sleep(0.7)  # what would be counted twice is counted now
         return f"all {self.count} reports once" if self.is_counted(running) else "FAILED: counted twice"
 
@@ -513,6 +514,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="logwatch-faults-") as folder:
         shown, wrong = run(Path(folder), long=arguments.long, only=arguments.only)
     print(shown)
+    for each in wrong:
+        print(f"FAILED: {each}")
     return int(bool(wrong))
 
 

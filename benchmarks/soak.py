@@ -91,14 +91,9 @@ class Steered(house.Daemon):
         """Stop, or vanish: then what was not committed is gone."""
         if politely:
             self._turn()
-            self._close()
-            return
-        self._deliver.close()
-        self._server.stop()
-        self._tail.close()
-        self._waker.close()
-        self._state.close()
-        os.close(self._lock)
+        else:
+            self._commit = lambda: None  # type: ignore[method-assign]
+        self._close()
 
     def count(self) -> tuple[float, float]:
         """Cycles and their verify seconds, over all streams."""
@@ -233,10 +228,11 @@ def soak(folder: Path, share: float, seed: int = 1) -> tuple[str, list[str]]:
         running.turn()
         turns.append(time.perf_counter() - asked)
         if tick % RESTART_TICKS == RESTART_TICKS - 1:
+            # At the end of a life, so that all figures are of the same age: a start looks into every copy.
+            figures.append(measure(state, turns[-200:]))
             running.end(politely=lives % 2 == 0)
             running, lives = life(), lives + 1
-        if tick % max(1, ticks // 20) == 0 and tick:
-            figures.append(measure(state, turns[-200:]))
+            print(f"{7 * tick / WEEK_TICKS:.2f} days: {figures[-1]}", file=sys.stderr, flush=True)
     clock.now += TICK_S
     running.turn()
     running.turn()
