@@ -17,9 +17,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from logwatch.grammar.rust import BulkReader
+from logwatch.grammar.rust import BulkReader, Table
 from logwatch.grammar.streaming import Reader
 from logwatch.intake.bulk_found import Found, Origin, Places
+from logwatch.intake.bulk_laid import Laid
+from logwatch.intake.bulk_layouts import Layouts
+from logwatch.intake.bulk_learning import Learner
 from logwatch.intake.bulk_requests import Unclaimed
 from logwatch.intake.bulk_sieve import Sieve
 from logwatch.model import Line, Malformed, Place, Record
@@ -41,6 +44,14 @@ HIDING = ("\x1b", '"log"', '"MESSAGE"', '"message"', '"msg"')
 # What makes lines depend on each other: parts of container logs.
 _PARTS = (" stdout P", " stderr P")
 _DOCKER_CUT = 16_384
+_LINE_END = 0x0A
+DENSE = 4
+"""Where one line in so many is wanted, layouts are tried first, then anchors looked for."""
+ROUNDS, LESSONS = 4, 24
+"""In a chunk: how often some lines are learnt from, and how many at once."""
+MOST_PATIENCE = 31
+FEW = 100
+"""So many lines are read one by one sooner than as columns."""
 
 # `framing.Framing`'s own quick way, in the common form: `[2026-02-11 08:15:02.123 DP1 TP0] message`.
 PREFIX = (
@@ -95,6 +106,10 @@ class Bulk:
         self._single = Records(Reader(grammars))
         anchors = {rule.anchor for grammar in grammars for rule in grammar.rules}
         self._sieve = Sieve(anchors | set(HIDING) | set(_PARTS))
+        self._layouts = Layouts()
+        self._learner = Learner(grammars, self._layouts)
+        self._dense = False  # whether many lines of the last chunk were wanted
+        self._pause = self._patience = 0  # chunks that learning pauses, and paused the last time
 
     def read(self, data: bytes, path: str, line: int, offset: int) -> Chunk | None:
         """Records of a chunk that begins at a line's start and ends with a line end; None if it is refused.
@@ -113,31 +128,54 @@ class Bulk:
         longest = int(sizes.to_numpy().max(initial=0))
         if longest >= MAX_BYTES // 2 or (longest >= _DOCKER_CUT and b'"log"' in data):
             return None
-        wanted = self._sieve.wanted(lines, text)
-        if wanted.is_empty():
-            return Chunk(
-                lines.height, Unclaimed(data, path, line, offset, np.empty(0, np.int64), hidden=False)
-            )
-        if wanted["line"].str.contains("|".join(_PARTS)).any():
-            return None
         if text is data and b"\r" not in data:
             ends = sizes.to_numpy().astype(np.int64).cumsum() + np.arange(1, lines.height + 1)
         else:
-            ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 0x0A) + 1
-        rows = wanted["row"].to_numpy().astype(np.int64)
-        starts = np.where(rows > 0, ends[rows - 1], 0)
-        reading = _Reading(self, data, path, line, offset, starts, ends[rows])
-        found, work, hidden = reading.read(wanted, repaired=text is not data)
+            ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _LINE_END) + 1
+        starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+        laid = Laid(self._layouts, data, starts, ends)
+        if not self._dense:
+            lines = self._sieve.wanted(lines, text, dense=False)
+        lines = lines.filter(laid.lay(lines["row"].to_numpy().astype(np.int64)))
+        if self._dense:
+            lines = self._sieve.wanted(lines, text, dense=True)
+        hidden = False
+        if not lines.is_empty():
+            if lines["line"].str.contains("|".join(_PARTS)).any():
+                return None
+            hidden = bool(lines["line"].str.contains("|".join(HIDING)).any())
+        reading = _Reading(self, data, path, line, offset, starts, ends, laid)
+        lines = self._learn(reading, lines)
+        found, work = reading.read(lines)
+        self._dense = found.count * DENSE > len(ends)
         matched, malformed = found.counts()
-        unclaimed = Unclaimed(data, path, line, offset, np.sort(starts[work]), hidden)
-        return Chunk(lines.height, unclaimed, matched, malformed, found)
+        unclaimed = Unclaimed(data, path, line, offset, starts[work], hidden)
+        return Chunk(len(ends), unclaimed, matched, malformed, found)
+
+    def _learn(self, reading: _Reading, lines: pl.DataFrame) -> pl.DataFrame:
+        """Learn from some of the lines that no layout took, from all if they are few; those that are left then."""
+        if lines.height > FEW and self._pause > 0:
+            self._pause -= 1
+            return lines
+        for _ in range(ROUNDS):
+            step = 1 if lines.height <= FEW else lines.height // LESSONS
+            lessons = [reading.bytes_of(row) for row in lines["row"][::step].to_list()]
+            if not sum(map(self._learner.learn, lessons)):
+                self._patience = min(2 * self._patience + 1, MOST_PATIENCE)
+                self._pause = self._patience
+                break
+            self._patience = 0
+            lines = lines.filter(reading.laid.lay(lines["row"].to_numpy().astype(np.int64)))
+            if step == 1:
+                break
+        return lines
 
 
 def _repaired(data: bytes) -> bytes:
     """The same lines as valid UTF-8."""
     try:
-        data.decode()
-    except UnicodeDecodeError:
+        pl.Series([data], dtype=pl.Binary).cast(pl.String)  # faster than Python where there are other letters
+    except pl.exceptions.PolarsError:
         return data.decode("utf-8", "replace").encode()
     return data
 
@@ -147,7 +185,8 @@ class _Reading:
     """One chunk being read.
 
     Attributes:
-        starts, ends: By wanted line, its first byte and the one behind its line end.
+        starts, ends: By line, its first byte and the one behind its line end.
+        laid: What layouts took.
     """
 
     bulk: Bulk
@@ -157,31 +196,53 @@ class _Reading:
     offset: int
     starts: Ints
     ends: Ints
+    laid: Laid
 
-    def read(self, wanted: pl.DataFrame, *, repaired: bool) -> tuple[Found, Ints, bool]:
-        """What the wanted lines (`row`, `line`) hold; which are lines of work, in any order; whether some are odd."""
-        framed = _framed(wanted, repaired=repaired)
-        sure = framed.filter(pl.col("text").is_not_null())
-        result = self.bulk._bulk.read(sure["text"])  # noqa: SLF001 - one class in two
-        at = sure["at"].to_numpy().astype(np.int64)
-        numbers = wanted["row"].to_numpy().astype(np.int64) + self.line
-        places = Places(self.path, (self.starts + self.offset).tolist(), numbers.tolist(), at.tolist())
-        origin = Origin(places, _iso(sure), _ranks(sure), sure["column"].to_list())
+    def bytes_of(self, row: int) -> bytes:
+        """A line without its line end."""
+        return self.data[self.starts[row] : self.ends[row] - 1]
+
+    def read(self, lines: pl.DataFrame) -> tuple[Found, Ints]:
+        """What was laid, and what the other wanted lines (`row`, `line`) hold; and the lines of work in order."""
+        laid, rest = self.laid, lines["row"].to_numpy().astype(np.int64)
+        tables = laid.close()
+        rows = np.sort(np.concatenate([laid.rows, rest]))
+        framed = _framed(lines, self.data) if lines.height > FEW else None
+        sure = None if framed is None else framed.filter(pl.col("text").is_not_null())
+        read, bare = laid.rows, laid.bare
+        times, ranks, columns = laid.times(), laid.ranks(), laid.columns()
+        if framed is not None and sure is not None:
+            read = np.concatenate([read, rest[sure["at"].to_numpy()]])
+            bare = np.concatenate([bare, (sure["date"].is_null() & sure["tags"].is_null()).to_numpy()])
+            times, ranks, columns = (
+                times + _iso(sure),
+                ranks + _ranks(sure),
+                columns + sure["column"].to_list(),
+            )
+            rest = rest[framed.filter(pl.col("text").is_null())["at"].to_numpy()]
+        at = np.searchsorted(rows, read)
+        offsets, numbers = self.starts[rows] + self.offset, rows + self.line
+        places = Places(self.path, offsets.tolist(), numbers.tolist(), at.tolist())
+        origin = Origin(places, times, ranks, columns)
         odd: list[tuple[int, Record | Malformed]] = []
-        for sub, outcome in result.singles:
-            odd.append((int(at[sub]), origin.outcome(sub, outcome)))
-        for row in framed.filter(pl.col("text").is_null())["at"].to_list():
-            odd.extend((row, record) for record in self._one_by_one(row, places.of_wanted(row)))
-        bare = (sure["date"].is_null() & sure["tags"].is_null()).to_numpy()
-        work = [at[table.frame["row"].to_numpy()] for table in result.tables if table.kind in WORK]
-        singly = [row for row, record in odd if isinstance(record, Record) and record.kind in WORK]
-        found = Found.of(result.tables, odd, origin, at, numbers, bare)
-        return found, np.concatenate([*work, np.array(singly, np.int64)]), sure.height < framed.height
+        if sure is not None:
+            before = len(laid.rows)
+            result = self.bulk._bulk.read(sure["text"])  # noqa: SLF001 - one class in two
+            for sub, outcome in result.singles:
+                odd.append((int(at[before + sub]), origin.outcome(before + sub, outcome)))
+            for table in result.tables:
+                tables.append(Table(table.kind, table.frame.with_columns(pl.col("row") + before)))
+        for each in np.searchsorted(rows, rest).tolist():
+            odd.extend((each, record) for record in self._one_by_one(int(rows[each]), places.of_wanted(each)))
+        work = [at[table.frame["row"].to_numpy()] for table in tables if table.kind in WORK]
+        singly = [each for each, record in odd if isinstance(record, Record) and record.kind in WORK]
+        found = Found.of(tables, odd, origin, at, numbers, bare)
+        return found, rows[np.sort(np.concatenate([*work, np.array(singly, np.int64)]))]
 
-    def _one_by_one(self, at: int, place: Place) -> Iterator[Record | Malformed]:
+    def _one_by_one(self, row: int, place: Place) -> Iterator[Record | Malformed]:
         """A line through the streaming stages, as `reading.lines` would cut it."""
         offset = place.offset
-        for part in self.data[self.starts[at] : self.ends[at] - 1].split(b"\r"):
+        for part in self.bytes_of(row).split(b"\r"):
             if part:
                 whole = Line(Place(self.path, offset, place.line), part.decode("utf-8", "replace"))
                 for frame in self.bulk._framing.feed(whole):  # noqa: SLF001 - one class in two
@@ -189,10 +250,10 @@ class _Reading:
             offset += len(part) + 1
 
 
-def _framed(wanted: pl.DataFrame, *, repaired: bool) -> pl.DataFrame:
+def _framed(wanted: pl.DataFrame, data: bytes) -> pl.DataFrame:
     """Text, column, date, clock and tags of each line; the text is null where its framing is not sure."""
     line = pl.col("line")
-    strange = line.str.contains("\x1b|\r" + ("|\ufffd" if repaired else ""))
+    strange = line.str.contains("\x1b|\r" + ("" if data.isascii() else "|\ufffd"))
     # Taken apart by positions: the prefix is ASCII, and its `]` is the line's first. Groups cost twice as much.
     cut = wanted.select(
         pl.int_range(pl.len()).alias("at"),

@@ -21,8 +21,6 @@ AT_ONCE: Final = 16
 PART: Final = 3
 SAMPLE: Final = 64 << 10
 """Bytes of a log in which parts are counted."""
-DENSE: Final = 4
-"""Where one line in so many is wanted, looking twice does not pay."""
 
 
 class Sieve:
@@ -38,23 +36,21 @@ class Sieve:
         self._long = [text for text in texts if len(text) >= PART]
         self._short = [text for text in texts if len(text) < PART]
         self._looks: list[str] = []
-        self._dense = False
 
-    def wanted(self, lines: pl.DataFrame, data: bytes) -> pl.DataFrame:
+    def wanted(self, lines: pl.DataFrame, data: bytes, *, dense: bool) -> pl.DataFrame:
         """The rows of which `line` holds one of the texts.
 
         Args:
-            lines: With the lines of a chunk as `line`.
+            lines: With lines of a chunk as `line`.
             data: The chunk.
+            dense: Whether many lines will be wanted: then looking twice does not pay.
         """
         line, found = pl.col("line"), lines
-        if not self._dense:
+        if not dense:
             looks = [line.str.contains(text, literal=True) for text in self._short if text.encode() in data]
             looks += [line.str.contains(look) for look in self._looks or self._choose(data)]
             found = lines.filter(pl.any_horizontal(pl.lit(value=False), *looks))
-        found = found.filter(line.str.contains(self._wanted))
-        self._dense = found.height * DENSE > lines.height
-        return found
+        return found.filter(line.str.contains(self._wanted))
 
     def _choose(self, data: bytes) -> list[str]:
         middle = max(0, len(data) - SAMPLE) // 2

@@ -16,8 +16,9 @@ def test_wanted_lines_are_those_that_hold_a_text(texts, lines):
     sieve = Sieve(texts)
     frame = pl.DataFrame({"line": lines}, schema={"line": pl.String})
     expected = [line for line in lines if any(text in line for text in texts)]
-    for _ in range(2):
-        assert sieve.wanted(frame, "\n".join(lines).encode())["line"].to_list() == expected
+    for dense in (False, True, False):
+        found = sieve.wanted(frame, "\n".join(lines).encode(), dense=dense)
+        assert found["line"].to_list() == expected
 
 
 @given(st.lists(st.text(st.sampled_from("abc"), min_size=3, max_size=9)), st.text(st.sampled_from("abc")))
