@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from logwatch.intake.identity import (
@@ -35,6 +36,10 @@ NOBODY = Identity(0, 0, 0)
 _DATE = 100_000
 COARSE_NS = 1_000_000_000
 """Packers keep a file's time, some of them in whole seconds."""
+FINE_NS = 1000
+"""Who sets a file's time from a floating-point number misses it by a little."""
+UNKNOWN_TIME = 0
+_NUMBER = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T_-][0-9]{2}(?:[:-]?[0-9]{2}){0,2})?|[0-9]{1,18}")
 
 
 @dataclass(slots=True)
@@ -149,15 +154,24 @@ class Beside:
             return True
         done = owner.beside.done_with(facts.identity)
         reading = any(part.identity == facts.identity for part in owner.parts)
-        if done is None or reading or done.modified_ns == facts.modified_ns:
+        if done is None or reading or same_time(done.modified_ns, facts.modified_ns):
             return False
-        if done.mark is not None and _holds(path, done.mark):
+        if done.mark is not None and _holds(path, done.mark) and not self._may_be_rewritten(path, done):
             done.modified_ns = facts.modified_ns
             return False
         del owner.beside._by_identity[facts.identity]  # noqa: SLF001  # of the same class
         done.identity = NOBODY  # its content may live on in a copy: the mark stays
         del self._shop.known[facts.identity]
         return True
+
+    def _may_be_rewritten(self, path: str, done: Finished) -> bool:
+        """Whether a file that was written since, yet holds the same and no more, may hold another generation.
+
+        Lines that are all the same make generations alike; who appends makes a file longer.
+        """
+        assert done.mark is not None
+        offset = done.mark.offset
+        return done.modified_ns != UNKNOWN_TIME and not _asks(path, lambda file: file.read_at(offset, 1))
 
     def dump(self) -> list[dict[str, Any]]:
         """The finished files as JSON-able values."""
@@ -206,13 +220,24 @@ class Beside:
                 return True
         return False
 
-    def copies_of(self, part: Part) -> Iterator[tuple[str, Facts]]:
-        """Unknown files beside that hold what was read of a file, oldest first."""
+    def copies_of(self, part: Part, *, moved: bool = True) -> Iterator[tuple[str, Facts]]:
+        """Unknown files beside that hold what was read of a file, oldest first.
+
+        If what was read has `moved` from where it was, the youngest of these files is taken for its copy, though a
+        finished file may have held the same.
+        """
         mark = part.mark_at(part.offset)
-        for path, facts in self._candidates():
-            if path == self._lineage.path or facts.modified_ns < part.since_ns - COARSE_NS:
-                continue
-            if self.is_unknown(path, facts) and self.is_copy(path, mark) and not self._is_read(path, facts):
+        copies = [
+            (path, facts)
+            for path, facts in self._candidates()
+            if path != self._lineage.path
+            and facts.modified_ns >= part.since_ns - COARSE_NS
+            and self.is_unknown(path, facts)
+            and self.is_copy(path, mark)
+        ]
+        for path, facts in copies:
+            is_last = path == copies[-1][0]
+            if not self._is_read(path, facts, by_name=not (moved and is_last)):
                 yield path, facts
 
     def continue_in(self, part: Part, path: str, facts: Facts) -> None:
@@ -241,38 +266,95 @@ class Beside:
         return found
 
     def holds_nothing_new(self, path: str, facts: Facts) -> bool:
-        """Whether an unknown file beside is a copy of what is read elsewhere."""
+        """Whether an unknown file beside is a copy of what is read elsewhere.
+
+        Lines that are all the same make files alike that are none: besides the content the time must tell, or the
+        name and that the other file is gone.
+        """
         if is_packed_name(path) and self._is_known_path(unpacked_name(path)):
             return True  # it is being packed
-        return self._is_read(path, facts) or bool(
-            _asks(
-                path,
-                lambda file: any(
-                    isinstance(part.file, PlainFile) and _repeats(file, facts.size, part.file)
-                    for part in self._lineage.parts
-                ),
-            )
-        )
+        return self._is_read(path, facts) or self._is_being_read(path, facts)
 
-    def _is_read(self, path: str, facts: Facts) -> bool:
-        """Whether an unknown file is a copy of one that was read to its end; it is noted as such."""
-        same = _asks(
+    def resembles(self, path: str, facts: Facts) -> bool:
+        """Whether an unknown file beside has the content of one that is or was read; it stays unknown."""
+        if is_packed_name(path) and self._is_known_path(unpacked_name(path)):
+            return True
+        return bool(self._alike(path)) or any(self._repeating(path, facts))
+
+    def _alike(self, path: str) -> list[Finished]:
+        """Finished files with the content of this one, those of the oldest names first."""
+        alike = _asks(
             path,
-            lambda file: next(
-                (
-                    done
-                    for done in reversed(self.finished)
-                    if (mark := done.mark)
-                    and mark.offset
-                    and mark.fits(file.read_at)
-                    and not file.read_at(mark.offset, 1)
-                ),
-                None,
-            ),
+            lambda file: [
+                done
+                for done in reversed(self.finished)
+                if (mark := done.mark)
+                and mark.offset
+                and mark.fits(file.read_at)
+                and not file.read_at(mark.offset, 1)
+            ],
         )
+        return sorted(alike or [], key=lambda done: name_age(done.path))
+
+    def _is_read(self, path: str, facts: Facts, *, by_name: bool = True) -> bool:
+        """Whether an unknown file is a copy of one that was read to its end; it is noted as such.
+
+        `by_name`: a finished file that is gone may live on in this one although its time is another.
+        """
+        alike = self._alike(path)
+        if not alike:
+            return False
+        same = next((done for done in alike if same_time(done.modified_ns, facts.modified_ns)), None)
+        if same is None:
+            there = {each.identity for _, each in self._candidates()}
+            for done in alike:
+                if not _may_become(done.path, path):
+                    continue
+                if done.identity in there:
+                    return True  # it is being packed, or was copied: which of them goes on is seen later
+                if by_name and done.path != path:
+                    same = done
+                    self._forget(done)  # a file lives on in one other at most
+                    break
         if same is not None:
             self.finish(Finished(path, facts.identity, same.mark, same.line, facts.modified_ns))
         return same is not None
+
+    def _forget(self, done: Finished) -> None:
+        self.finished = [each for each in self.finished if each is not done]
+        if self._by_identity.get(done.identity) is done:
+            del self._by_identity[done.identity]
+            self._shop.known.pop(done.identity, None)
+
+    def _repeating(self, path: str, facts: Facts) -> Iterator[Part]:
+        """Parts that are read and begin with this file's content, or are, packed, this file."""
+        for part in self._lineage.parts:
+            original = part.file
+            if isinstance(original, PlainFile) and _asks(path, partial(_repeats, facts.size, original)):
+                yield part
+
+    def _is_being_read(self, path: str, facts: Facts) -> bool:
+        """Whether an unknown file is a copy of one that is being read."""
+        for part in self._repeating(path, facts):
+            assert part.file is not None
+            now = part.file.facts()
+            if is_packed_name(path):
+                if (part.packed_as is None or part.packed_as.identity == facts.identity) and (
+                    same_time(facts.modified_ns, now.modified_ns)
+                    or (_may_become(part.path, path) and self._is_nameless(part))
+                ):
+                    part.packed_as = facts
+                    self._shop.known[facts.identity] = self._lineage
+                    return True
+            elif same_time(facts.modified_ns, now.modified_ns) or (
+                # A copy made before a truncation that is still to come.
+                not (part.final or part.nameless) and facts.modified_ns > part.since_ns
+            ):
+                return True
+        return False
+
+    def _is_nameless(self, part: Part) -> bool:
+        return all(facts.identity != part.identity for _, facts in self._candidates())
 
     def _is_known_path(self, path: str) -> bool:
         try:
@@ -295,16 +377,37 @@ class Beside:
                     continue
                 if stat.S_ISREG(facts.mode):
                     found.setdefault(facts.identity, (path, facts))
+                    if (done := self._by_identity.get(facts.identity)) is not None:
+                        done.path = path
         return sorted(found.values(), key=lambda found: age(found[0], found[1].modified_ns))
 
 
 def age(path: str, modified_ns: int) -> tuple[int, list[float]]:
-    """Sort key: the oldest content first.
+    """Sort key: the oldest content first; of files written in the same instant as their names say."""
+    return modified_ns, name_age(path)
 
-    Of files written in the same instant a higher number is older, a later date younger, and no number youngest.
-    """
-    numbers = [float(number) for number in re.findall(r"[0-9]{1,18}", os.path.basename(path))]
-    return modified_ns, [*(n if n >= _DATE else -n for n in numbers), math.inf]
+
+def name_age(path: str) -> list[float]:
+    """Sort key by name: a higher number is older, a later date younger, and no number youngest."""
+    name = os.path.basename(unpacked_name(path))
+    digits = (re.sub(r"[^0-9]", "", number) for number in _NUMBER.findall(name))
+    return [*(n if n >= _DATE else -n for n in map(float, digits)), math.inf]
+
+
+def same_time(one_ns: int, other_ns: int) -> bool:
+    """Whether two files were last written at the same time, one of them perhaps kept in whole seconds."""
+    if abs(one_ns - other_ns) <= FINE_NS:
+        return True
+    coarse = one_ns % COARSE_NS == 0 or other_ns % COARSE_NS == 0
+    return coarse and one_ns // COARSE_NS == other_ns // COARSE_NS
+
+
+def _may_become(old: str, new: str) -> bool:
+    """Whether a file of one name may have been packed, moved or copied to the other: names do not get younger."""
+    was, now = name_age(old), name_age(new)
+    return now < was or (
+        now == was and os.path.basename(new).startswith(os.path.basename(unpacked_name(old)))
+    )
 
 
 def _asks(path: str, question: Callable[[PlainFile | PackedFile], T]) -> T | None:
@@ -332,7 +435,7 @@ def _mark_at_end(file: PlainFile, size: int) -> Mark | None:
         return None
 
 
-def _repeats(copy: PlainFile | PackedFile, size: int, original: PlainFile) -> bool:
+def _repeats(size: int, original: PlainFile, copy: PlainFile | PackedFile) -> bool:
     """Whether a file is, as far as its head and its last bytes tell, another one packed, or the beginning of it."""
     if copy.packed:
         whole = original.facts().size

@@ -221,7 +221,7 @@ class Followed:
             base.beside.pass_over(path, facts)
         elif first:
             base.put_before(path, facts)
-        elif facts.size and not base.beside.holds_nothing_new(path, facts) and not is_packed_name(name):
+        elif facts.size and not base.beside.resembles(path, facts) and not is_packed_name(name):
             self._discover(source, path, facts, first=False)
 
     def _add(self, lineage: Lineage) -> None:

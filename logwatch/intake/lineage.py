@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from logwatch.intake.beside import Shop
+from logwatch.intake.beside import NOBODY, UNKNOWN_TIME, Shop
 from logwatch.intake.chunks import Chunk, Range
 from logwatch.intake.identity import Identity, Mark
 from logwatch.intake.opened import PackedFile, PlainFile
@@ -106,7 +106,7 @@ class Lineage(Succession):
             self._say("deleted", f"{self.path} was deleted; it is read to its end")
         self.parts.remove(part)
         self.changed = True
-        done = Finished(part.path, part.identity, part.mark_at(part.offset), part.line, part.modified_ns)
+        done = self._finished(part)
         self.beside.finish(done)
         if part.file is None or part.packed or part.gone:
             self._shop.close(part)
@@ -117,6 +117,18 @@ class Lineage(Succession):
                 self._shop.close(late)
             del self._late[:-MOST_LATE]
         yield Chunk(self.stream, part.shown, part.offset, b"", part.line, ends=True)
+
+    def _finished(self, part: Part) -> Finished:
+        """What is to be remembered of a part."""
+        identity, modified_ns = part.identity, part.modified_ns
+        if part.packed_as is not None:
+            identity, modified_ns = part.packed_as.identity, part.packed_as.modified_ns
+        elif part.file is not None and not part.packed:
+            facts = part.file.facts()
+            modified_ns = facts.modified_ns if facts.size == part.offset else UNKNOWN_TIME
+        if any(other.identity == identity for other in self.parts):
+            identity = NOBODY  # truncated: the file goes on, and this is no longer in it
+        return Finished(part.path, identity, part.mark_at(part.offset), part.line, modified_ns)
 
     def _drain(self, part: Part, budget: int) -> Generator[Chunk | Range, None, int]:
         """Give out a part's bytes to its end; leaves `behind` set where the budget ended first."""
@@ -217,6 +229,7 @@ class Lineage(Succession):
                 offset, line = part.offset, part.line
                 part.advance(data)
                 done.mark, done.line = part.mark_at(part.offset), part.line
+                done.modified_ns = UNKNOWN_TIME
                 self._late[self._late.index(late)] = (part, done, self._shop.clock() + LATE_S)
                 self.changed = True
                 yield Chunk(self.stream, part.shown, offset, data, line)
@@ -268,19 +281,13 @@ class Lineage(Succession):
                 "final": part.final,
                 "gone": part.gone,
             }
-        return {
-            "path": self.path,
-            "part": saved,
-            "finished": self.beside.dump(),
-            "absent_ns": self.absent_ns,
-        }
+        return {"path": self.path, "part": saved, "finished": self.beside.dump()}
 
     @classmethod
     def restore(cls, shop: Shop, stream: str, saved: Mapping[str, Any], *, moved_host: bool) -> Lineage:
         """A lineage that goes on where `position` was taken."""
         lineage = cls(shop, stream, saved["path"])
         lineage.moved_host = moved_host
-        lineage.absent_ns = saved.get("absent_ns", 0)
         lineage.beside.load(saved["finished"])
         if (kept := saved["part"]) is not None:
             mark = Mark(**kept["mark"])

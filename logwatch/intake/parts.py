@@ -38,6 +38,7 @@ class Part:
         shown: What its chunks call it: its first name, though it be renamed in the middle of a line.
         quiet_ns: When it had been written last when it was found drained; -1: look again.
         finished: Drained after it was rotated away; kept open for what may still be written late.
+        packed_as: What is known of the file into which it was packed while it was still read.
         mark: What stood before `offset` when it was closed; None while it is open.
     """
 
@@ -52,6 +53,7 @@ class Part:
     gone: bool = False
     nameless: bool = False
     finished: bool = False
+    packed_as: Facts | None = None
     mark: Mark | None = field(default_factory=Mark)
     since_ns: int = 0
     shown: str = ""
