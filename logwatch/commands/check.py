@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import glob
+import http.client
 import json
 import os
 import shutil
 import socket
+import ssl
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +20,7 @@ import click
 
 from logwatch.commands.common import config_option, format_option
 from logwatch.config import AlertConfig, Config, SourceConfig, find_config, load_config, read_secret
-from logwatch.errors import BandError, LogwatchError, Problem, SourceError
+from logwatch.errors import BandError, ConfigError, LogwatchError, Problem, SourceError
 
 REACH_TIMEOUT_S = 3.0
 
@@ -43,11 +47,50 @@ class Finding:
 @format_option("table", "json")
 @click.option("--no-network", is_flag=True, help="Do not connect to alert receivers.")
 def command(config_path: Path | None, output: str, no_network: bool) -> None:
-    """Check configuration, grammars, sources and alert receivers.
+    """Check configuration, grammars, the address of /metrics, sources and alert receivers.
 
     \b
     Example:
       logwatch check --config /etc/logwatch/logwatch.toml
+
+    \b
+    Everything in the configuration may be left out. One that says most of it:
+      [[source]]                        # one for each file, glob, FIFO or unit
+      path  = "/var/log/sglang/*.log"   # or: journal = "sglang.service"
+      name  = "node7"                   # the label `stream`; else the file's name
+      start = "end"                     # or "beginning": where files begin that are there already
+      [[band]]
+      phase = "target_verify"
+      low   = "18ms"
+      high  = "20.5ms"
+      open_after    = 3                 # samples outside in a row
+      resolve_after = 5                 # samples inside in a row
+      severity      = "critical"        # or "warning", "info"
+      when = { batch_size = "1" }       # only under these conditions
+      [speculation]
+      baseline_tokens_per_second = 82.2 # of the same server without speculation
+      [detect]
+      false_alarms_per_year = 1
+      [http]
+      listen     = "127.0.0.1:9877"
+      web_config = "web.yml"            # TLS and users, as Prometheus' exporters have it
+      external_url  = "https://node7/"  # what alerts link to
+      enable_reload = false             # POST /-/reload
+      [[alert]]                         # one for each receiver
+      alertmanager = "http://127.0.0.1:9093"  # or webhook, webhook_file, command
+      [alerting]
+      runbook_url   = "https://..."
+      dashboard_url = "https://..."
+      [history]
+      keep = "30d"
+      [grammars]
+      directories = ["grammars"]        # of your own
+      [follow]
+      mode = "events"                   # or "poll" (NFS), every `interval`
+      interval = "1s"
+
+    A relative path in the file is relative to the file's folder. LOGWATCH_SECTION__KEY in the environment overrides
+    a value of a single table: LOGWATCH_HTTP__LISTEN=0.0.0.0:9877.
 
     Exit status: 0 if all is well, 2 otherwise.
     """
@@ -77,6 +120,7 @@ def check(config_path: Path | None, *, network: bool) -> Iterator[Finding]:
     yield from _grammars(config)
     if config.http.web_config is not None:
         yield from _web(config.http.web_config)
+    yield _listen(config)
     for source in config.source:
         yield _source(source)
     for alert in config.alert:
@@ -122,6 +166,38 @@ def _web(path: Path) -> Iterator[Finding]:
     scheme = "TLS" if web.tls_server_config else "no TLS"
     users = len(web.basic_auth_users)
     yield Finding("http", str(path), f"{scheme}, {users} user{'' if users == 1 else 's'}")
+
+
+def _listen(config: Config) -> Finding:
+    """Whether the daemon could listen there, or listens there already."""
+    from logwatch.outlets.web.server import bind
+
+    name = config.http.listen
+    try:
+        bind(name, {}).close()
+    except ConfigError as error:
+        if error.problems[0].what.endswith("in use") and _is_logwatch(name):
+            return Finding("http", name, "logwatch answers there already")
+        return Finding("http", name, problem=_sentence(error.problems[0]))
+    return Finding("http", name, "free")
+
+
+def _is_logwatch(listen: str) -> bool:
+    """Whether a daemon of ours is at an address; whom it asks for a password is one, too."""
+    host, _, port = listen.rpartition(":")
+    unchecked = ssl.create_default_context()
+    unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
+    for scheme in ("http", "https"):
+        url = f"{scheme}://{host or '127.0.0.1'}:{port}/-/healthy"
+        try:
+            with urllib.request.urlopen(url, timeout=REACH_TIMEOUT_S, context=unchecked) as answer:  # noqa: S310 - the scheme is ours
+                return bool(answer.read(99).startswith(b"logwatch"))
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code == http.HTTPStatus.UNAUTHORIZED or error.read(99).startswith(b"logwatch")
+        except (OSError, http.client.HTTPException):
+            continue
+    return False
 
 
 def _source(source: SourceConfig) -> Finding:

@@ -28,7 +28,9 @@ _COLOURS = {"ok": "green", "note": "yellow", "problem": "red"}
 
 @click.command(short_help="Look at running SGLang processes.")
 @click.option("--log", type=click.Path(path_type=Path), help="The server's log; else its standard output.")
-@click.option("--tuned", metavar="LOG", help="Log of a good run to compare with; else what `tune` kept.")
+@click.option(
+    "--tuned", metavar="LOG", help="Log of a good run to compare with; else [tuned] of the configuration."
+)
 @click.option("--proc", type=click.Path(path_type=Path), default=Path("/proc"), hidden=True)
 @config_option
 @format_option("table", "json")
@@ -116,10 +118,16 @@ def _tuned(log: str | None, config: Config) -> dict[str, str]:
 def _readable(config: Config, log: Path | None) -> Iterator[Finding]:
     from logwatch.commands.diagnosis import Finding
 
-    patterns = [source.path for source in config.source if source.path and source.path != "-"]
-    paths = [path for pattern in patterns for path in glob.glob(pattern, recursive=True)]  # noqa: PTH207 - absolute patterns
-    for path in [*paths, *([str(log)] if log is not None and str(log) not in paths else [])]:
-        if os.access(path, os.R_OK):
+    paths = [] if log is None else [str(log)]
+    for pattern in (source.path for source in config.source if source.path and source.path != "-"):
+        found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - absolute patterns
+        if not found:
+            yield Finding("note", f"no file matches the source {pattern}", "`logwatch check` says more")
+        paths += [path for path in found if path not in paths]
+    for path in paths:
+        if not Path(path).exists():
+            yield Finding("problem", f"{path} does not exist", "check the path; --log names the server's log")
+        elif os.access(path, os.R_OK):
             yield Finding("ok", f"{path} is readable")
         else:
             yield Finding("problem", f"{path} is not readable", "add logwatch's user to the log's group")

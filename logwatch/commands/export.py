@@ -152,7 +152,11 @@ def runbooks(alert: str | None, output: Path | None) -> None:
     required=True,
     help="Folder to write to: one file a day and stream.",
 )
-@click.option("--state", type=click.Path(path_type=Path), help="State directory; else $STATE_DIRECTORY.")
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    help="State directory; else $STATE_DIRECTORY, else ~/.local/state/logwatch.",
+)
 @click.option("--since", metavar="TIME", help="Leave out what is older (ISO 8601).")
 @click.option("--until", metavar="TIME", help="Leave out what is younger (ISO 8601).")
 def history(target: Path, state: Path | None, since: str | None, until: str | None) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FILES = (
-    ("/etc/logwatch/logwatch.toml, ./logwatch.toml", "Configuration; see logwatch check."),
+    ("/etc/logwatch/logwatch.toml, ./logwatch.toml", "Configuration; see logwatch check below."),
     ("$STATE_DIRECTORY, ~/.local/state/logwatch", "Positions, history and alerts that wait."),
 )
 _ENVIRONMENT = (

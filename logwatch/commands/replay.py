@@ -51,7 +51,9 @@ TURN_ON = "set EAGLE3_PROFILE=1 in the server's environment"
     show_default=True,
     help="Where to work: on this machine, or spread over a Ray cluster.",
 )
-@click.option("--explain", is_flag=True, help="Say of every candidate change what told or dropped it.")
+@click.option(
+    "--explain", is_flag=True, help="Say of each suspected change which test confirmed or dropped it."
+)
 @click.option(
     "--html", "page", type=OUT, metavar="FILE", help="Write a picture report: one file, no network."
 )

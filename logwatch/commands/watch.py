@@ -20,10 +20,16 @@ from logwatch.errors import ConfigError, Problem, SourceError
 @click.option(
     "--start",
     type=click.Choice(["end", "beginning"]),
-    help="Where files begin that exist when first seen; default: end.",
+    help="Where to begin in files that are there already; default: as configured, else at their end.",
 )
-@click.option("--poll", is_flag=True, help="Look by the clock instead of waiting for events (NFS).")
-@click.option("--state", type=click.Path(path_type=Path), help="State directory; else $STATE_DIRECTORY.")
+@click.option(
+    "--poll", is_flag=True, help="Look at files by the clock instead of waiting for events (for NFS)."
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    help="State directory; else $STATE_DIRECTORY, else ~/.local/state/logwatch.",
+)
 def command(
     source: tuple[str, ...],
     config_path: Path | None,
@@ -34,8 +40,9 @@ def command(
 ) -> None:
     """Follow logs, judge them, export metrics and alert.
 
-    Runs until SIGTERM; SIGHUP loads the configuration again. SOURCE is a file, a glob, a FIFO or - for
-    standard input; without one, the configured sources are followed.
+    Runs until SIGTERM; SIGHUP loads the configuration again. SOURCE is a file, a glob in quotes, a FIFO or - for
+    standard input; without one, the configured sources are followed, which may be units of the journal too.
+    What the configuration may say: logwatch check --help.
 
     \b
     Example:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 import os
 import socket
-from contextlib import closing
+import textwrap
+import threading
+import tomllib
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from click.testing import CliRunner
 
 from logwatch.commands.check import command
+from logwatch.config import Config
 
 
 @pytest.fixture
 def findings(tmp_path, monkeypatch):
     """Write a configuration, run the command, give status and findings by part and name."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOGWATCH_HTTP__LISTEN", "127.0.0.1:0")
 
     def run(text: str):
         (tmp_path / "logwatch.toml").write_text(text)
@@ -103,3 +109,75 @@ def test_a_broken_web_configuration_is_named(findings, tmp_path):
     code, found = findings('[http]\nweb_config = "web.yml"\n')
     assert code == 0
     assert found["http", "web.yml"]["detail"] == "no TLS, 0 users"
+
+
+@contextmanager
+def answering(text: bytes, status: int = 200):
+    """Something that speaks HTTP on loopback; its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "code", "said"),
+    [
+        pytest.param(b"logwatch is healthy.\n", 200, 0, "logwatch answers there already", id="logwatch"),
+        pytest.param(
+            b"logwatch makes no progress.\n", 503, 0, "logwatch answers there already", id="a sick one"
+        ),
+        pytest.param(b"", 401, 0, "logwatch answers there already", id="one that asks who it is"),
+        pytest.param(
+            b"it works", 200, 2, "cannot listen there: address already in use; stop", id="another program"
+        ),
+    ],
+)
+def test_who_has_the_address(findings, monkeypatch, text, status, code, said):
+    """A port that the daemon could not have is a problem, unless the daemon has it."""
+    with answering(text, status) as address:
+        monkeypatch.setenv("LOGWATCH_HTTP__LISTEN", address)
+        status, found = findings("")
+    assert status == code
+    assert said in found["http", address]["detail"] + found["http", address]["problem"]
+
+
+def test_an_address_that_is_free_is_said_to_be(findings):
+    """And one that is no address of this machine is a problem."""
+    assert findings("")[1]["http", "127.0.0.1:0"]["detail"] == "free"
+
+
+def test_an_address_of_another_machine_is_a_problem(findings, monkeypatch):
+    """Nobody else is asked what is there."""
+    monkeypatch.setenv("LOGWATCH_HTTP__LISTEN", "192.0.2.1:9877")
+    monkeypatch.setattr("urllib.request.urlopen", None)
+    code, found = findings("")
+    assert code == 2
+    assert "cannot listen there" in found["http", "192.0.2.1:9877"]["problem"]
+
+
+def test_the_help_shows_a_configuration_that_is_valid(findings):
+    """What a message of a broken configuration points to can be copied, and names every section."""
+    shown = CliRunner().invoke(command, ["--help"], terminal_width=120).output
+    begin, end = shown.index("[[source]]"), shown.index("A relative path")
+    example = textwrap.dedent(" " * 4 + shown[begin:end]).replace('listen     = "127.0.0.1:9877"', "")
+    sections = set(tomllib.loads(example))
+    assert sections == set(Config.model_fields) - {"baseline", "tuned"}  # these are written by `tune`
+    code, found = findings(example)
+    assert {part: each["problem"] for (part, _), each in found.items() if each["problem"]}.keys() <= {
+        "http", "grammar", "source", "alert",
+    }  # fmt: skip
+    assert code == 2

@@ -223,6 +223,17 @@ def test_logs_that_cannot_be_read(serve, tmp_path):
     assert f"{tmp_path}/a.log is readable" in findings(document, "ok")
 
 
+def test_a_path_that_is_wrong_is_not_called_unreadable(serve, tmp_path):
+    """A log that is not there is a problem of its own, and a source that matches nothing is worth a word."""
+    serve({"sglang::scheduler_TP0": {}}, HEALTHY)
+    config = tmp_path / "logwatch.toml"
+    config.write_text('[[source]]\npath = "logs/*.log"\n')
+    status, document = doctor("--config", config, "--log", tmp_path / "absent.log")
+    assert status == 1
+    assert findings(document, "problem") == [f"{tmp_path}/absent.log does not exist"]
+    assert f"no file matches the source {tmp_path}/logs/*.log" in findings(document, "note")
+
+
 def test_no_server(tmp_path):
     """Nothing to look at is trouble, and says what to think of."""
     (tmp_path / "1").mkdir()
