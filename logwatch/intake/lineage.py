@@ -281,13 +281,19 @@ class Lineage(Succession):
                 "final": part.final,
                 "gone": part.gone,
             }
-        return {"path": self.path, "part": saved, "finished": self.beside.dump()}
+        return {
+            "path": self.path,
+            "part": saved,
+            "finished": self.beside.dump(),
+            "absent_ns": self.absent_ns,
+        }
 
     @classmethod
     def restore(cls, shop: Shop, stream: str, saved: Mapping[str, Any], *, moved_host: bool) -> Lineage:
         """A lineage that goes on where `position` was taken."""
         lineage = cls(shop, stream, saved["path"])
         lineage.moved_host = moved_host
+        lineage.absent_ns = saved.get("absent_ns", 0)
         lineage.beside.load(saved["finished"])
         if (kept := saved["part"]) is not None:
             mark = Mark(**kept["mark"])

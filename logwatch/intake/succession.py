@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from contextlib import suppress
 
 from logwatch.intake.beside import Beside, Shop, age
@@ -20,6 +21,8 @@ from logwatch.model import Level, Notice
 
 IDLE_S = 600.0
 PIECE_BYTES = 1 << 18
+TICK_NS = 20_000_000
+"""Times of files are this coarse at most."""
 
 
 class Succession:
@@ -33,6 +36,7 @@ class Succession:
         parts: Files to read, in order; the last is the live one unless it is `final`.
         changed: Whether the position moved since it was last asked for.
         missing_since: When the followed name was first found to mean nothing; None while it means a file.
+        absent_ns: Unix time of the last look that found nothing there: what was written since is new. 0: no such look.
         moved_host: The position was kept on another host, so that identities mean nothing.
     """
 
@@ -43,6 +47,7 @@ class Succession:
         self.changed = True
         self.moved_host = False
         self.missing_since: float | None = None
+        self.absent_ns = 0
         self._shop = shop
         self._unreadable: set[str] = set()
         self._header: tuple[int, bytes] | None = None
@@ -90,10 +95,12 @@ class Succession:
 
     def look(self) -> None:
         """Compare the name with the files known and note rotations and truncations."""
+        asked_ns = time.time_ns()
         try:
             facts = facts_of(self.path)
         except OSError as error:
             if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
+                self.absent_ns = asked_ns
                 self._miss()
             else:
                 self._cannot_read(self.path, error)
@@ -194,7 +201,13 @@ class Succession:
             return
         if self.parts:
             self._succeed(self.parts[-1], facts)
-        self._live(facts)
+            self._live(facts)
+            return
+        live = self._live(facts)
+        if self.absent_ns:
+            # A file may have come and been rotated away since, between two looks or around a kill.
+            self.parts[:0] = self.beside.between(self.absent_ns - TICK_NS, {live.identity})
+            self.absent_ns = 0
 
     def _succeed(self, old: Part, facts: Facts) -> int:
         """Line up what came between a file that lost its name and the one that has it now; how many files."""
