@@ -31,8 +31,8 @@ sbom: setup                  ## bill of materials of what users install, in dist
 	dist/runtime/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt .
 	$(BIN)/cyclonedx-py environment --of JSON -o dist/sbom.cdx.json dist/runtime/bin/python
 
-audit: sbom                  ## known weaknesses of what users install (asks PyPI)
-	$(BIN)/pip-audit --strict --path $$(dist/runtime/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+audit: sbom                  ## known weaknesses of what users install; fails, and says so, where nobody can be asked
+	$(BIN)/python tests/audit.py $$(dist/runtime/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 
 setup: .venv/ready
 
