@@ -73,6 +73,7 @@ class Settings:
             rules=Rules(
                 false_alarms_per_year=config.detect.false_alarms_per_year,
                 baseline_tokens_per_second=config.speculation.baseline_tokens_per_second,
+                tuned_environment=config.tuned.environment,
             ),
             tuned=tuple(_tuned(each) for each in config.baseline),
         )

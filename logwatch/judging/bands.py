@@ -93,6 +93,7 @@ class Rules:
         least_effect: Smallest change worth an incident of the charts, as a share of the level.
         least_samples: Fewest samples on which a chart may speak of a shift.
         baseline_tokens_per_second: Throughput of one request without speculation, or None.
+        tuned_environment: Variables of the run that was tuned, for the causes.
     """
 
     false_alarms_per_year: float = 1.0
@@ -100,6 +101,7 @@ class Rules:
     least_effect: float = 0.005
     least_samples: int = 20
     baseline_tokens_per_second: float | None = None
+    tuned_environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def _specific(band: Band) -> int:

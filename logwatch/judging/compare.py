@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logwatch.judging.baseline import grid_step, robust_line
-from logwatch.judging.causes import PARTS, Case, changed, likely_causes
+from logwatch.judging.case import Case, changed
+from logwatch.judging.causes import likely_causes
+from logwatch.judging.causes_work import PARTS
 from logwatch.judging.conditions import TOKENS, WHOLE
 from logwatch.judging.economics import Economics, cycle_time_s, economics
 from logwatch.judging.ranktests import (

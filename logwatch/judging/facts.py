@@ -29,6 +29,8 @@ class Sighting:
         self.count, self.last = self.count + 1, line
 
 
+_TROUBLES = frozenset({"watchdog", "crash", "abort", "exit"})
+
 BY_PID = "pid "
 """Begins the name of a process that NCCL's own lines speak of; the plugin's speak of ranks."""
 
@@ -45,7 +47,8 @@ class Facts:
             between nodes.
         captured: Graphs captured: `target verify`, `draft extend`, ...
         graph_lost: Messages about graphs that are not used: (line, text).
-        graph_on, graph_off: Decode lines with and without a graph.
+        graph_on, graph_off: Decode lines with and without a graph; `reports_on`, `reports_off` reports.
+        troubles: Messages of watchdogs, crashes and aborts, the newest last: (line, text).
         largest_graph: Largest batch seen with a graph.
         retracts: Retractions of requests, `usage` the largest share of KV tokens in use.
         reports: Cycles seen.
@@ -68,6 +71,19 @@ class Facts:
     retract_rank: str | None = None
     usage: float = 0.0
     reports: int = 0
+    reports_on: Sighting = field(default_factory=Sighting)
+    reports_off: Sighting = field(default_factory=Sighting)
+    troubles: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def mostly_eager(self) -> bool:
+        """Whether most of the work ran without a graph."""
+        on, off = (
+            (self.graph_on, self.graph_off)
+            if self.graph_on.count or self.graph_off.count
+            else (self.reports_on, self.reports_off)
+        )
+        return off.count > on.count
 
     def merged(self) -> dict[str, str]:
         """Each variable's value; where processes differ, the values of all, sorted and joined by `|`."""
@@ -88,6 +104,8 @@ def note(facts: Facts, item: Item) -> None:
     if isinstance(item, Cycle):
         facts.reports += 1
         facts.version = item.conditions.version or facts.version
+        if item.conditions.graph is not None and "inferred_cycle" not in item.phases_s:
+            (facts.reports_on if item.conditions.graph else facts.reports_off).see(item.place.line)
     elif isinstance(item, Record):
         teller = _TELLERS.get(item.kind)
         if teller is not None:
@@ -134,6 +152,8 @@ def _event(facts: Facts, record: Record) -> None:
             facts.captured.setdefault(name, Sighting()).see(line)
     elif event == "graph_lost" and len(facts.graph_lost) < TEXTS:
         facts.graph_lost.append((line, text[:LONGEST]))
+    elif event in _TROUBLES:
+        facts.troubles = [*facts.troubles, (line, text[:LONGEST])][-TEXTS:]
     elif event == "retract":
         if not facts.retracts.count:
             facts.retract_rank = record.rank

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from logwatch.judging.bands import DEFAULT_BAND, Band, Rules, band_for
-from logwatch.judging.causes import Case, likely_causes, load_explains
+from logwatch.judging.case import Case
+from logwatch.judging.causes import likely_causes, load_explains
 from logwatch.judging.conditions import TOKENS, telling
 from logwatch.judging.economics import cost_sentence, economics_of
 from logwatch.judging.facts import Facts, begin, note
@@ -353,6 +354,7 @@ class Incidents:
             onset_line=0 if crossed else incident.onset.line,
             rank_excess=uneven.share if uneven and uneven.shares else excess,
             early=early and bool(facts.settings) and samples <= 2 * EARLY,
+            tuned=self.rules.tuned_environment,
         )
         return likely_causes(case)
 

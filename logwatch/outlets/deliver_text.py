@@ -73,6 +73,11 @@ ADVICE = {
     ),
     "kv_pressure": "Lower `--max-running-requests` or raise `--mem-fraction-static`: requests are retracted.",
     "one_rank_slow": "Look at this rank's GPU: clocks, temperature, PCIe link width, other processes.",
+    "server_stuck": "Read the watchdog's or the crash's stack in the log; restart the server if it does not go on.",
+    "log_went_quiet": (
+        "Ask for one long answer and look whether the log gets a line; compare `--log-level` and"
+        " `--decode-log-interval` with the start before."
+    ),
     "warm_up": "Wait for a few more reports: the first ones after a start are slow.",
     "unknown": "Run `logwatch compare GOOD BAD` on the logs of the last good run and of this one.",
 }

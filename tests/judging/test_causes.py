@@ -1,6 +1,8 @@
 import pytest
+from judging_samples import cycle
 
-from logwatch.judging.causes import Case, likely_causes
+from logwatch.judging.case import Case
+from logwatch.judging.causes import likely_causes
 from logwatch.judging.facts import Facts, Sighting, begin, note
 from logwatch.model import Place, Record, RunStarted
 
@@ -26,6 +28,10 @@ def test_facts_keep_what_a_log_says():
         record(10, "event", rank="TP0", event="retract", text="KV cache pool is full."),
         record(11, "event", rank="TP1", event="retract", text="KV cache pool is full."),
         record(12, "decode", graph=True, running_requests=8, token_usage=0.9),
+        record(13, "event", event="watchdog", text="Watchdog timeout"),
+        cycle(0.02, 14, graph=True),
+        cycle(0.03, 15, graph=False),
+        cycle(phases={"inferred_cycle": 0.02}, line=16, graph=True),
     ):
         note(found, each)
     assert found.settings == {"tp_size": "2"}
@@ -35,6 +41,14 @@ def test_facts_keep_what_a_log_says():
     assert found.captured == {"draft extend": Sighting(1, 9, 9)}
     assert found.retracts == Sighting(1, 10, 10)
     assert (found.largest_graph, found.usage) == (8, 0.9)
+    assert (found.reports_on, found.reports_off) == (Sighting(1, 14, 14), Sighting(1, 15, 15))
+    assert found.troubles == [(13, "Watchdog timeout")]
+
+
+def reported(on, off):
+    """Facts of a run of which reports tell, and no decode line."""
+    lines = {"reports_on": on, "reports_off": off}
+    return facts(**{name: Sighting(count, 1, count) for name, count in lines.items() if count})
 
 
 HEALTHY = facts((50, 0), settings={"tp_size": "2", "disable_cuda_graph": "False"}, settings_line=3)
@@ -60,6 +74,52 @@ ALIKE = {"draft_forward": 1.3, "target_verify": 1.32, "draft_extend": 1.29}
             "cuda_graph_off",
             'Line 9: "Cuda graph is disabled',
             id="a message says so",
+        ),
+        pytest.param(
+            Case("target_verify", "high", reported(0, 6), reported(9, 0)),
+            "cuda_graph_off",
+            "Reports ran without a graph (6 from line 1), before they ran with one (9 from line 1 of that run)",
+            id="reports lost their graph, and no decode line tells",
+        ),
+        pytest.param(
+            Case("target_verify", "high", reported(0, 6)),
+            "cuda_graph_off",
+            "All 6 reports ran without a graph (line 1).",
+            id="reports never had a graph",
+        ),
+        pytest.param(
+            Case(
+                "target_verify",
+                "high",
+                facts(variables={"TP0": {"NCCL_DEBUG": "INFO"}}),
+                tuned={"NCCL_DEBUG": "INFO", "NCCL_PROTO": "LL"},
+            ),
+            "nccl_environment",
+            "Against the run that was tuned, NCCL_PROTO=LL is missing",
+            id="a variable of the tuned run is missing",
+        ),
+        pytest.param(
+            Case("samples", "low", facts((50, 0), troubles=[(200, "Scheduler watchdog timeout")])),
+            "server_stuck",
+            'Line 200: "Scheduler watchdog timeout"',
+            id="silent, and the watchdog has barked",
+        ),
+        pytest.param(
+            Case("samples", "low", facts((50, 0), troubles=[(20, "Scheduler watchdog timeout")])),
+            "log_went_quiet",
+            "Requests are answered all the same",
+            id="silent, and it worked after the watchdog barked",
+        ),
+        pytest.param(
+            Case(
+                "samples",
+                "low",
+                facts(settings={"decode_log_interval": "100000"}, settings_line=4),
+                facts((50, 0), settings={"decode_log_interval": "40"}),
+            ),
+            "settings_changed",
+            "decode_log_interval from 40 to 100000",
+            id="silent since a start with other settings",
         ),
         pytest.param(
             Case(
@@ -182,6 +242,21 @@ def test_unknown_says_what_was_ruled_out():
         ),
         pytest.param(
             Case("target_verify", "low", facts((0, 60)), HEALTHY), "cuda_graph_off", id="it got faster"
+        ),
+        pytest.param(
+            Case("target_verify", "high", reported(9, 0), reported(9, 0)),
+            "cuda_graph_off",
+            id="reports have it",
+        ),
+        pytest.param(
+            Case(
+                "target_verify",
+                "high",
+                facts((0, 6), reports_on=Sighting(9, 1, 90)),
+                ratios={"target_verify": 1.3},
+            ),
+            "cuda_graph_off",
+            id="lines say no, whole reports say yes",
         ),
         pytest.param(
             Case("target_verify", "high", facts((0, 60)), HEALTHY, ratios=ALIKE),

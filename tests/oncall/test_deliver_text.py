@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from oncall_kit import LINKS, NOW_S, incident
 
 from logwatch.judging import watches
-from logwatch.judging.causes import RULES
+from logwatch.judging.causes import RULES, SILENCE
 from logwatch.judging.stretch import Rule
 from logwatch.model import Cause, Limits
 from logwatch.outlets import deliver_text as text
@@ -136,7 +136,7 @@ def test_causes_of_all_ranks_once_each():
 
 def test_every_cause_has_its_advice():
     """What `judging/causes.py` can name, an alert can advise on."""
-    assert set(text.ADVICE) == {*RULES, "unknown"}
+    assert set(text.ADVICE) == {*RULES, *SILENCE, "unknown"}
 
 
 def test_an_unknown_cause_says_what_was_ruled_out():

@@ -1,0 +1,85 @@
+"""Level 1: what a rule about causes is asked and answers, and the words that rules share (used by `causes.py`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from logwatch.judging.facts import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A change to be explained.
+
+    Attributes:
+        tuned: Variables of the run that was tuned, empty where none is known.
+        phase: What changed; `direction` `high` or `low`.
+        ratios: After over before of every phase, as far as known.
+        tokens, batch, context: (before, after), None where unknown.
+        before: Facts of the run before the change; None where nothing came before, or it is the same run.
+        after: Facts of the run after it.
+        onset_line: Where it began in the after's log, 0 where the whole run is meant.
+        rank_excess: This rank's level over the other ranks' median.
+        early: The change is in the first reports after a start.
+    """
+
+    phase: str
+    direction: str
+    after: Facts
+    before: Facts | None = None
+    ratios: Mapping[str, float] = field(default_factory=dict)
+    tokens: tuple[float | None, float | None] = (None, None)
+    batch: tuple[float | None, float | None] = (None, None)
+    context: tuple[float | None, float | None] = (None, None)
+    onset_line: int = 0
+    rank_excess: float | None = None
+    early: bool = False
+    tuned: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """A rule's answer: a score with evidence, or 0 and what speaks against (empty: nothing known)."""
+
+    score: float = 0.0
+    text: str = ""
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str | None, str | None]]:
+    """What differs: (name, before, after), None where it is missing."""
+    names = sorted({*before, *after})
+    return [(n, before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)]
+
+
+def changed_settings(case: Case) -> list[tuple[str, str | None, str | None]]:
+    """The server's settings that differ from those of the run before; none where either is unknown."""
+    if case.before is None or not case.before.settings or not case.after.settings:
+        return []
+    return changed(case.before.settings, case.after.settings)
+
+
+def grew(case: Case, names: list[str]) -> str:
+    """By how much each of these phases did."""
+    return ", ".join(f"{name} x {case.ratios[name]:.2f}" for name in names)
+
+
+def joined(names: set[str]) -> str:
+    """All of them, in a fixed order."""
+    return " + ".join(sorted(names))
+
+
+def short(value: str | None) -> str:
+    """A setting's value, cut where it is long."""
+    text = "nothing" if value is None else value
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def sentence(parts: list[str]) -> str:
+    """Pieces of evidence as one sentence."""
+    text = "; ".join(parts)
+    plain = "_" not in text.split(maxsplit=1)[0]  # a variable's or a setting's name stays as it is written
+    return f"{text[0].upper() if plain else text[0]}{text[1:]}."

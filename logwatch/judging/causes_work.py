@@ -1,0 +1,113 @@
+"""Level 2: causes that lie in what the server is given to do, and in what runs beside it (see `causes.py`)."""
+
+from __future__ import annotations
+
+from logwatch.judging.case import Case, Opinion, changed_settings, grew, sentence
+from logwatch.judging.conditions import TOKENS
+
+LOAD_EXPLAINS = 0.6
+"""Score of `load` from which on it explains a change so well that nothing need be wrong."""
+
+PARTS = ("draft_forward", "target_verify", "draft_extend")
+_GREW = 1.10
+
+
+def load(case: Case) -> Opinion:
+    """For: a larger batch or a longer context. Against: neither moved."""
+    if case.phase == TOKENS:
+        return Opinion()
+    found = []
+    for name, (old, new), least in (("batch size", case.batch, 1.25), ("context", case.context, 1.5)):
+        if old and new:
+            factor = new / old if case.direction == "high" else old / new
+            if factor >= least:
+                # Over a restart, and by the context, other things may have changed as well.
+                sure = name == "batch size" and case.before is None
+                text = f"the {name} went from {old:.4g} to {new:.4g}"
+                found.append((LOAD_EXPLAINS if sure else 0.45, text))
+    if found:
+        return Opinion(max(score for score, _ in found), sentence([text for _, text in found]))
+    return Opinion(text="batch size and context did not move" if case.batch[1] and case.batch[0] else "")
+
+
+def neighbour(case: Case) -> Opinion:
+    """For: all phases grew alike. Against: graphs, settings or transport changed, or they did not."""
+    larger = {name: case.ratios[name] for name in PARTS if name in case.ratios}
+    if len(larger) < 2 or min(larger.values()) < _GREW:
+        return Opinion(text="the phases did not grow alike" if len(larger) > 1 else "")
+    if max(larger.values()) / min(larger.values()) > 1.25:
+        return Opinion(text="the phases did not grow alike")
+    if case.after.mostly_eager or changed_settings(case):
+        return Opinion(text="graphs or settings changed")
+    if case.before and set(case.before.transports) != set(case.after.transports):
+        return Opinion(text="the transport changed")
+    return Opinion(0.6, f"All phases grew alike, graphs on and settings equal: {grew(case, list(larger))}.")
+
+
+def acceptance_dropped(case: Case) -> Opinion:
+    """For: fewer tokens a cycle. Against: as many as before."""
+    old, new = case.tokens
+    if old is None or new is None:
+        return Opinion()
+    if new < 0.9 * old and case.direction == ("low" if case.phase == TOKENS else case.direction):
+        score = 0.8 if case.phase in {TOKENS, "speculation"} else 0.3
+        return Opinion(score, f"Tokens per cycle went from {old:.2f} to {new:.2f}.")
+    return Opinion(text=f"tokens per cycle stayed at {new:.2f}")
+
+
+def draft_misconfigured(case: Case) -> Opinion:
+    """For: exactly 1.00 tokens a cycle. Against: anything accepted."""
+    new = case.tokens[1]
+    if new is None:
+        return Opinion()
+    if new <= 1.005:
+        what = sentence(
+            ["exactly 1.00 tokens a cycle: no draft token is ever accepted (hidden states or draft model?)"]
+        )
+        return Opinion(0.9 if case.phase in {TOKENS, "speculation"} else 0.4, what)
+    return Opinion(text=f"drafts are accepted ({new:.2f} tokens a cycle)" if case.phase == TOKENS else "")
+
+
+def kv_pressure(case: Case) -> Opinion:
+    """For: requests retracted since the onset. Against: none."""
+    seen = case.after.retracts
+    if seen.count and seen.last >= case.onset_line:
+        usage = f", token usage up to {case.after.usage:.2f}" if case.after.usage else ""
+        return Opinion(0.5, f"{seen.count} retractions of requests, the last at line {seen.last}{usage}.")
+    return Opinion(text="no retractions" if case.after.graph_on.count or case.after.graph_off.count else "")
+
+
+def one_rank_slow(case: Case) -> Opinion:
+    """For: this rank alone is slower than the others. Against: all are alike."""
+    if case.rank_excess is None:
+        return Opinion()
+    if case.rank_excess >= 1.15:
+        return Opinion(0.75, f"This rank takes {case.rank_excess:.2f} times what the others take.")
+    return Opinion(text="all ranks are alike")
+
+
+def warm_up(case: Case) -> Opinion:
+    """For: the first reports after a start."""
+    if not case.early or case.direction == "low":
+        return Opinion()
+    return Opinion(0.3, "These are among the first reports after a start.")
+
+
+def server_stuck(case: Case) -> Opinion:
+    """For: a watchdog, crash or abort since the last line of work. Against: none in the log."""
+    facts = case.after
+    seen = (facts.graph_on, facts.graph_off, facts.reports_on, facts.reports_off)
+    work = max(each.last for each in seen)
+    line, text = facts.troubles[-1] if facts.troubles else (0, "")
+    return Opinion(0.7, f'Line {line}: "{text[:90]}".') if line > work else Opinion()
+
+
+def log_went_quiet(case: Case) -> Opinion:
+    """For: answers go on, and nothing else is known to be wrong. Against: the server is stuck."""
+    if server_stuck(case).score:
+        return Opinion()
+    return Opinion(
+        0.3,
+        "Requests are answered all the same: the log level or `decode_log_interval` may have changed, the lines may go "
+        "elsewhere, or another process may answer.",
+    )
