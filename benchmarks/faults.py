@@ -24,6 +24,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent)]
@@ -356,9 +357,10 @@ def killed(folder: Path, times: int) -> str:
         return log.settled(running)
 
 
-def without_inotify(folder: Path) -> str:
+def without_inotify(folder: Path, limit: str) -> str:
+    """In a user namespace of its own, whose kernel limit is 0."""
     log = Log(folder / "a.log")
-    script = 'echo 0 > /proc/sys/user/max_inotify_instances && exec "$@"'
+    script = f'echo 0 > /proc/sys/user/{limit} && exec "$@"'
     before = ["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh"]
     with daemon(folder / "daemon", source(log), before=before) as running:
         log.write(20)
@@ -471,7 +473,8 @@ def scenarios(long: bool) -> dict[str, Fault]:
         "disk full": disk_full,
         "state read-only": read_only,
         "permission lost after rotation": permission_lost,
-        "no inotify instances left": without_inotify,
+        "no inotify instances left": partial(without_inotify, limit="max_inotify_instances"),
+        "no inotify watches left": partial(without_inotify, limit="max_inotify_watches"),
         "64 descriptors": few_descriptors,
         "clock steps -1 h, +10 years, back": clock_steps,
     }
