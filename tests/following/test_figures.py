@@ -9,6 +9,7 @@ import time
 import urllib.request
 
 import pytest
+from clock_kit import Clock
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -21,14 +22,6 @@ from tests.following.watching import Watching
 
 VERIFY = "  Target verify:     {} ms/cyc  ( 95.0%)\n"
 LABELS = {"stream": "a.log", "rank": "", "phase": "target_verify"}
-
-
-class Clock:
-    def __init__(self):
-        self.now = 1_770_800_000.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from clock_kit import Clock
 
 from benchmarks import crash
 from logwatch.config import Config
@@ -49,14 +50,6 @@ def incident(change=Change.OPENED, key="k", onset="2026-02-11T08:15:02"):
         run=0, severity="critical", onset=Moment(1, onset), noticed=Moment(3), resolved=Moment(9) if change is Change.RESOLVED else None,
         before=None, after=0.029, ratio=1.5, samples=3,
     )  # fmt: skip
-
-
-class Now:
-    def __init__(self, now=1_800_000_000.0):
-        self.now = now
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture
@@ -337,7 +330,7 @@ def test_53_power_cut(states, tmp_path):
 @pytest.mark.parametrize("leap_s", [-3600.0, 10 * 365 * 86400.0], ids=["an hour back", "ten years ahead"])
 def test_54_clock_leaps(states, leap_s):
     """A clock that leaps deletes no history, unsends no alert and makes no lag negative."""
-    clock, uptime = Now(), Now(0.0)
+    clock, uptime = Clock(), Clock(0.0)
     state = states(clock=clock, uptime=uptime, keep_s=30 * 86400.0)
     state.take(cycle(1))
     state.put("pager", "k", "{}", clock.now)
@@ -457,7 +450,7 @@ def test_57_state_moved_to_another_host(tmp_path, follow, packed):
 
 def test_retention_deletes_in_bounded_batches(states):
     """Old samples and closed incidents go a bounded number at a time; open incidents and new samples stay."""
-    clock, uptime = Now(), Now(0.0)
+    clock, uptime = Clock(), Clock(0.0)
     state = states(clock=clock, uptime=uptime, keep_s=86400.0)
     for number in range(PRUNE_ROWS + 500):
         state.take(cycle(number))

@@ -8,6 +8,7 @@ import stat
 import time
 
 import pytest
+from clock_kit import Clock
 
 from logwatch.intake.tail import Source, Tail
 
@@ -35,14 +36,6 @@ while True:
 """
 
 
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def journal(tmp_path, monkeypatch):
     """A fake `journalctl` on PATH, which follows lines of a file."""
@@ -60,7 +53,7 @@ def journal(tmp_path, monkeypatch):
 
 class Reading:
     def __init__(self, start="beginning", saved=None):
-        self.clock, self.notices, self.messages = Clock(), [], []
+        self.clock, self.notices, self.messages = Clock(0.0), [], []
         self.tail = Tail(
             [Source("sglang.service", None, start, journal=True)],
             saved or {},

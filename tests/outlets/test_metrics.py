@@ -5,6 +5,7 @@ import math
 import threading
 
 import pytest
+from clock_kit import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from outlet_items import cycle, decode, incident, judgement, malformed, read, run_started
@@ -22,16 +23,6 @@ from logwatch.outlets.metrics_memory import EDGES_S, MAX_PHASES, MAX_RANKS, MAX_
 VERIFY = {"stream": "node7.log", "rank": "TP0", "phase": "target_verify"}
 TP0 = {"stream": "node7.log", "rank": "TP0"}
 NODE7 = {"stream": "node7.log"}
-
-
-class Clock:
-    """Unix time that the test owns."""
-
-    def __init__(self, now=1_770_800_000.0):
-        self.now = now
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import polars as pl
 import pytest
+from clock_kit import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,17 +48,9 @@ def incident(change=Change.OPENED, key="k", onset="2026-02-11T08:15:02", resolve
     )
 
 
-class Now:
-    def __init__(self, now=1_770_800_000.0):
-        self.now = now
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Now()
+    return Clock()
 
 
 @pytest.fixture
