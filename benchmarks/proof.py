@@ -179,6 +179,10 @@ class Proof:
             os.killpg(process.pid, signal.SIGKILL)
             shown, _ = process.communicate()
             hung = [f"stopped after {part.limit_s:.0f} s"]
+        except BaseException:  # the proof itself is ended
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise
         self._live.discard(process)
         lines = shown.strip().splitlines()
         wrong = hung + [line.partition(": ")[2] for line in lines if line.startswith("FAILED: ")]
@@ -211,8 +215,12 @@ class Proof:
         return "\n".join([*head, "", *tables])
 
     def write(self) -> None:
-        """Put the block into the README."""
+        """Put the block into `benchmarks/README.md`, and the long run's peers into README.md too."""
         kit.replace_block(README, GOALS[self.size], self.text())
+        if self.size == "long" and (
+            peers := re.findall(r"^\| .*|^\|-.*", self.tables.get("peers", ""), re.MULTILINE)
+        ):
+            kit.replace_block(ROOT / "README.md", "peers", "\n".join(peers))
 
 
 def main() -> int:
