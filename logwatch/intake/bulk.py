@@ -149,7 +149,7 @@ class Bulk:
         found, work = reading.read(lines)
         self._dense = found.count * DENSE > len(ends)
         matched, malformed = found.counts()
-        unclaimed = Unclaimed(data, path, line, offset, starts[work], hidden)
+        unclaimed = Unclaimed(data, path, line, offset, starts, starts[work], hidden)
         return Chunk(len(ends), unclaimed, matched, malformed, found)
 
     def _learn(self, reading: _Reading, lines: pl.DataFrame) -> pl.DataFrame:

@@ -225,7 +225,7 @@ class Layouts:
         taken: list[Taken] = []
         for layouts, rows in self._by_length(ends - begins, prefixes):
             words = max(layout.mask.words for layout in layouts)
-            left, matrix = rows, _words(data, begins[rows], words)
+            left, matrix = rows, words_from(data, begins[rows], words)
             for layout in sorted(layouts, key=lambda each: -each.hits):
                 if not len(left):
                     break
@@ -249,7 +249,7 @@ class Layouts:
             return prefixes
         words = max(prefix.mask.words for prefix in self.prefixes)
         rows = np.flatnonzero(first == ord("["))
-        matrix = _words(data, starts[rows], words)
+        matrix = words_from(data, starts[rows], words)
         for index, prefix in enumerate(self.prefixes):
             if not len(rows):
                 break
@@ -280,7 +280,7 @@ class Layouts:
             yield self._by_size[key // 2, bool(key % 2)], rows[begin:end]
 
 
-def _words(data: Bytes, begins: Ints, words: int) -> Words:
+def words_from(data: Bytes, begins: Ints, words: int) -> Words:
     """(rows, words): eight bytes each, from where each row begins, in order; zeros behind the data's end."""
     size = words * WORD
     within = int(np.searchsorted(begins, len(data) - size, side="right"))

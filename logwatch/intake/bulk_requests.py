@@ -1,8 +1,8 @@
 """Level 3: answered requests in a chunk, as `reading.requests` counts them between lines of work (used by `bulk.py`).
 
 What lies between two lines of work is forgotten at the second, unless it is so much that it makes a record. Nearly
-no gap holds that much, and a few looks tell; so only a chunk's first and last gap, which may go on in the chunks
-beside it, are counted.
+no gap lasts that long, which the clocks of its lines tell (`bulk_clocks`), or a few looks; so only a chunk's first
+and last gap, which may go on in the chunks beside it, are counted.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from logwatch.grammar.outcomes import Parsed
+from logwatch.intake.bulk_clocks import are_short
 from logwatch.model import Line, Place
 from logwatch.reading.framing import Framing
 from logwatch.reading.requests import MANY, ROUTES, SOME, WORK, Answer, Answers, is_answer, makes_record
@@ -47,7 +48,8 @@ class Unclaimed:
 
     Attributes:
         line, offset: Number and offset of the chunk's first line.
-        work: Positions in `data` at which lines of work begin, in order.
+        starts: Positions in `data` at which lines begin.
+        work: Of them, those of lines of work.
         hidden: Whether some lines may say what their bytes do not.
     """
 
@@ -55,6 +57,7 @@ class Unclaimed:
     path: str
     line: int
     offset: int
+    starts: Ints
     work: Ints
     hidden: bool
 
@@ -79,6 +82,8 @@ class _Lines:
             return Answers(partial(self._between, 0, size))
         first, last = int(work[0]), int(work[-1])
         large = np.flatnonzero(np.diff(work) >= SOME * _SHORTEST)
+        if len(large):
+            large = large[~are_short(self._chunk, work[large], work[large + 1])]
         gaps = zip(work[large].tolist(), work[large + 1].tolist(), strict=True)
         many = any(self._are_many(begin, end) for begin, end in gaps)
         return Answers(partial(self._between, 0, first), partial(self._between, last, size), many)
