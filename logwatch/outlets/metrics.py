@@ -10,7 +10,8 @@ from __future__ import annotations
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -245,12 +246,18 @@ class Metrics:
 
     def collect(self) -> Iterable[Metric]:
         """All families with their samples, of one instant."""
-        return families_of(*self.instant())
+        with self.still() as shown:
+            pass
+        return families_of(*shown)
 
-    def instant(self) -> tuple[MetricsMemory, Facts]:
-        """What a scrape shows now. It is not altered; what changes later are other objects."""
+    @contextmanager
+    def still(self) -> Iterator[tuple[MetricsMemory, Facts]]:
+        """What a scrape shows now, while whoever counts waits.
+
+        It is not altered later either: streams and ranks that change are replaced by other objects.
+        """
         with self._lock:
-            return (self.memory.copy() if self._committed is None else self._committed), self._facts
+            yield (self.memory.copy() if self._committed is None else self._committed), self._facts
 
     @property
     def _shown(self) -> MetricsMemory:

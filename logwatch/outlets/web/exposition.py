@@ -56,25 +56,39 @@ class Exposition:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._registry = build_registry(metrics)
+        self._one_at_a_time = threading.Lock()
         self._process = ProcessCollector(registry=None)
         self._formats = {
             is_openmetrics: _Format(is_openmetrics=is_openmetrics) for is_openmetrics in (False, True)
         }
 
-    def answer(self, accept: str, names: Collection[str] = (), *, gzip: bool = False) -> Answer:
-        """The body that a scraper accepts; of these series only, if any are named."""
+    def slow(self, accept: str, names: Collection[str] = (), *, gzip: bool = False) -> Answer:
+        """What `answer` gives, from the library alone; for a thread that may take its time."""
+        encode, content_type = choose_encoder(accept)
+        with self._one_at_a_time:
+            body = encode(self._registry.restricted_registry(list(names)) if names else self._registry)
+        return _answer(body, content_type, gzip=gzip)
+
+    def answer(self, accept: str, names: Collection[str] = (), *, gzip: bool = False) -> Answer | None:
+        """The body that a scraper accepts; of these series only, if any are named.
+
+        None: it wants names escaped in a way that only the library knows; ask `slow`.
+        """
         encode, content_type = choose_encoder(accept)
         escaping = encode.keywords.get("escaping") if isinstance(encode, partial) else _AS_THEY_ARE[0]
         if escaping not in _AS_THEY_ARE:
-            registry = self._registry.restricted_registry(list(names)) if names else self._registry
-            return _answer(encode(registry), content_type, gzip=gzip)
-        memory, facts = self._metrics.instant()
+            return None
         form = self._formats[content_type.startswith("application/openmetrics-text")]
-        if names:
-            body = form.chosen(memory, names) + encode(_Collected(self._rest(memory, facts, names)))
-            return _answer(body, content_type, gzip=gzip)
-        rest = encode(_Collected(self._rest(memory, facts)))
-        return Answer(form.whole(memory, rest, gzip=gzip), content_type, gzip)
+        with form.lock:
+            # The pipeline waits for these milliseconds. If both went on, each would get the interpreter only every
+            # other millisecond, and be woken each time by a machine that may have better to do.
+            with self._metrics.still() as (memory, facts):
+                form.renew(memory)
+            if not names:
+                rest = encode(_Collected(self._rest(memory, facts)))
+                return Answer(form.whole(rest, gzip=gzip), content_type, gzip)
+            chosen = form.chosen(names)
+        return _answer(chosen + encode(_Collected(self._rest(memory, facts, names))), content_type, gzip=gzip)
 
     def _rest(
         self, memory: MetricsMemory, facts: Facts, names: Collection[str] | None = None
@@ -95,7 +109,7 @@ def _answer(body: bytes, content_type: str, *, gzip: bool) -> Answer:
 
 
 class _Format:
-    """What streams put into one format, kept until they change."""
+    """What streams put into one format, kept until they change. The caller holds `lock`."""
 
     def __init__(self, *, is_openmetrics: bool) -> None:
         encode, _ = choose_encoder("application/openmetrics-text" if is_openmetrics else "")
@@ -105,40 +119,14 @@ class _Format:
             if name not in OF_LOGWATCH
         }
         self._pages = Pages(exemplars=is_openmetrics)
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._memory: MetricsMemory | None = None
         self._families: dict[str, bytes] = {}
         self._text = b""
         self._packed: tuple[bytes, zlib._Compress] | None = None
 
-    def whole(self, memory: MetricsMemory, rest: bytes, *, gzip: bool) -> bytes:
-        """All families, and the rest behind them."""
-        with self._lock:
-            self._renew(memory)
-            if not gzip:
-                return self._text + rest
-            if self._packed is None:
-                packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-                self._packed = packer.compress(self._text), packer
-            packed, packer = self._packed[0], self._packed[1].copy()
-        return packed + packer.compress(rest) + packer.flush()
-
-    def chosen(self, memory: MetricsMemory, names: Collection[str]) -> bytes:
-        """The lines of these series, under the heads of their families."""
-        with self._lock:
-            self._renew(memory)
-            families = self._families
-        # As the library does, without the line of the unit.
-        starts = tuple(f"{name}{{".encode() for name in names)
-        found = []
-        for name, head in self._heads.items():
-            own = f"logwatch_{name}".encode()
-            if any(start.startswith(own) for start in starts):
-                lines = [line for line in families.get(name, b"").splitlines(True) if line.startswith(starts)]
-                found += [head.partition(b"# UNIT ")[0], *lines] if lines else []
-        return b"".join(found)
-
-    def _renew(self, memory: MetricsMemory) -> None:
+    def renew(self, memory: MetricsMemory) -> None:
+        """Write anew what is not this memory's."""
         if memory is not self._memory:
             texts = self._pages.write(memory)
             self._families = {name: text.encode() for name, text in texts.items()}
@@ -146,6 +134,29 @@ class _Format:
                 part for name, head in self._heads.items() for part in (head, self._families.get(name, b""))
             )
             self._memory, self._packed = memory, None
+
+    def whole(self, rest: bytes, *, gzip: bool) -> bytes:
+        """All families, and the rest behind them."""
+        if not gzip:
+            return self._text + rest
+        if self._packed is None:
+            first = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+            self._packed = first.compress(self._text), first
+        packed, packer = self._packed[0], self._packed[1].copy()
+        return packed + packer.compress(rest) + packer.flush()
+
+    def chosen(self, names: Collection[str]) -> bytes:
+        """The lines of these series, under the heads of their families."""
+        # As the library does, without the line of the unit.
+        starts = tuple(f"{name}{{".encode() for name in names)
+        found = []
+        for name, head in self._heads.items():
+            own = f"logwatch_{name}".encode()
+            if any(start.startswith(own) for start in starts):
+                every = self._families.get(name, b"").splitlines(keepends=True)
+                lines = [line for line in every if line.startswith(starts)]
+                found += [head.partition(b"# UNIT ")[0], *lines] if lines else []
+        return b"".join(found)
 
 
 class _Collected:
