@@ -16,7 +16,19 @@ from logwatch.judging.bands import Band, Rules
 from logwatch.judging.baseline import Baseline
 from logwatch.judging.incidents import Incidents, IncidentsMemory
 from logwatch.judging.judgements import Judgements, JudgementsMemory, Tuned
-from logwatch.model import Frame, Item, Line, Malformed, Notice, Notify, Read, Record
+from logwatch.model import (
+    Cycle,
+    Frame,
+    Incident,
+    Item,
+    Judgement,
+    Line,
+    Malformed,
+    Notice,
+    Notify,
+    Read,
+    Record,
+)
 from logwatch.reading.cycles import Cycles, CyclesMemory
 from logwatch.reading.framing import Framing, FramingMemory
 from logwatch.reading.lines import Lines
@@ -25,7 +37,9 @@ from logwatch.reading.requests import WORK, Requests, RequestsMemory, is_answer
 from logwatch.reading.whole import Piece, whole_report
 
 if TYPE_CHECKING:
+    from logwatch.columns import CycleColumns
     from logwatch.intake.bulk_requests import Unclaimed
+    from logwatch.reading.columns import Reported
     from logwatch.reading.requests import Answers
 
 _PASSED_ON = frozenset({"phase", "accept", "report", "prefill"})
@@ -213,6 +227,34 @@ class Pipeline:
             return None
         cycles = whole_report(self._cycles, piece)
         return None if cycles is None else list(self._judge(cycles))
+
+    def plan_columns(self, reported: Reported) -> CycleColumns | None:
+        """The cycles of those reports at the beginning that may be fed as columns; None: feed the first otherwise.
+
+        Changes nothing. Feed them at once.
+        """
+        from logwatch.judging.columns import Columns  # noqa: PLC0415 - numpy, which `watch` does without
+        from logwatch.reading.columns import plan  # noqa: PLC0415 - as above
+
+        if self._keep is not None or not self._is_talking():
+            return None
+        cycles = plan(self._cycles, reported)
+        if cycles is None:
+            return None
+        columns = Columns(self._judgements, self._incidents)
+        count = columns.ready(cycles, reported.between)
+        return cycles.part(0, count) if count else None
+
+    def feed_columns(
+        self, reported: Reported, cycles: CycleColumns
+    ) -> Iterator[CycleColumns | Cycle | Judgement | Incident]:
+        """Judge what `plan_columns` gave: cycles as columns come out, and items where columns did not do."""
+        from logwatch.judging.columns import Columns  # noqa: PLC0415 - numpy, which `watch` does without
+        from logwatch.reading.columns import commit  # noqa: PLC0415 - as above
+
+        commit(self._cycles, reported, len(cycles))
+        columns = Columns(self._judgements, self._incidents)
+        yield from columns.feed(cycles, reported.between)
 
     def learns_nothing_of_prefills(self) -> bool:
         """Whether a prefill line would change nothing now: the run reports, and all its ranks are known."""

@@ -20,6 +20,7 @@ LEVELS = {
     "errors": 0,
     "units": 0,
     "resources": 0,
+    "columns": 1,
     "grammar": 1,
     "judging": 2,
     "judging.charts": 1,

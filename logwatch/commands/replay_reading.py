@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from logwatch.grammar.load import load_grammars
-from logwatch.model import Read
+from logwatch.model import Cycle, Incident, Judgement, Malformed, Read, Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from logwatch.columns import CycleColumns
     from logwatch.config import Config
     from logwatch.intake.archive import Archive
     from logwatch.intake.bulk import Bulk, Chunk
+    from logwatch.intake.bulk_columns import Block
     from logwatch.model import Item
     from logwatch.pipeline import Pipeline
 
@@ -37,17 +39,26 @@ LEAVE_AFTER = 100
 
 
 class Reading:
-    """Reads the files of one stream; what the bulk reader learns from one serves the next."""
+    """Reads the files of one stream; what the bulk reader learns from one serves the next.
 
-    def __init__(self, pipeline: Pipeline, config: Config) -> None:
+    Args:
+        pipeline: The stream's.
+        config: For the grammars.
+        take: See `Feeder`.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, config: Config, take: Callable[[CycleColumns], None] | None = None
+    ) -> None:
         self._pipeline = pipeline
         self._config = config
+        self._take = take
         self._bulk: Bulk | None = None
         self.unseen: Counter[str] = Counter()
 
     def items(self, archive: Archive, path: str, progress: Callable[[int], None]) -> Iterator[Item]:
         """Everything that a file gives."""
-        feeder = Feeder(self._pipeline, path)
+        feeder = Feeder(self._pipeline, path, self._take)
         told = 0
         for consumed, unit in _ahead(self._units(archive, path)):
             yield from feeder.take(unit)
@@ -136,14 +147,18 @@ class Feeder:
     Args:
         pipeline: Stands at the file's beginning.
         path: The file.
+        take: Takes cycles as columns, in their place between the items; None: all cycles are items.
 
     Attributes:
         unseen: Records by kind that were not given as items.
     """
 
-    def __init__(self, pipeline: Pipeline, path: str) -> None:
+    def __init__(
+        self, pipeline: Pipeline, path: str, take: Callable[[CycleColumns], None] | None = None
+    ) -> None:
         self.unseen: Counter[str] = Counter()
         self._pipeline = pipeline
+        self._take = take
         self._path = path
         self._offset = 0
 
@@ -163,9 +178,13 @@ class Feeder:
 
     def _chunk(self, found: Chunk) -> Iterator[Item]:
         """Items of a chunk; of reports in one piece only what comes after their records."""
-        for entry in found.entries(self._passed_over):
-            if not isinstance(entry, tuple):
+        entries = found.entries if self._take is None else found.blocks
+        for entry in entries(self._passed_over):
+            if isinstance(entry, (Record, Malformed)):
                 yield from self._pipeline.feed_records((entry,))
+                continue
+            if not isinstance(entry, tuple):
+                yield from self._block(entry)
                 continue
             piece, records = entry
             items = self._pipeline.feed_whole(piece)
@@ -176,6 +195,22 @@ class Feeder:
                 self.unseen["phase"] += len(piece.phases_s)
                 self.unseen["accept"] += len(piece.labels) - len(piece.phases_s)
                 yield from items
+
+    def _block(self, block: Block) -> Iterator[Item]:
+        """Items of those reports of a block that the pipeline takes as columns."""
+        reported = block.offered
+        if self._take is None or (block.has_prefills and not self._pipeline.learns_nothing_of_prefills()):
+            return
+        cycles = self._pipeline.plan_columns(reported)
+        if cycles is None:
+            return
+        block.taken = len(cycles)
+        self.unseen += block.seen(block.taken)
+        for item in self._pipeline.feed_columns(reported, cycles):
+            if isinstance(item, (Cycle, Judgement, Incident)):
+                yield item
+            else:
+                self._take(item)
 
     def _passed_over(self, kind: str, count: int) -> bool:
         """Whether so many records of this kind would change nothing; then they are counted only."""

@@ -161,7 +161,8 @@ def _run(
     paths = job.stream.paths
     settings = Settings.of_config(job.config)
     pipeline = Pipeline(settings, job.stream.name, paths[0], notify, keep=window_of(job.window))
-    reading = Reading(pipeline, job.config)
+    # Who writes samples, or tells of each, wants objects.
+    reading = Reading(pipeline, job.config, collector.take_many if list(sinks) == [collector] else None)
     for number, path in enumerate(paths):
         collector.opened(path)
         try:

@@ -19,6 +19,7 @@ import polars as pl
 
 from logwatch.grammar.rust import BulkReader, Table
 from logwatch.grammar.streaming import Reader
+from logwatch.intake.bulk_columns import Block, blocks_of
 from logwatch.intake.bulk_found import Found, Origin, Places
 from logwatch.intake.bulk_laid import Laid
 from logwatch.intake.bulk_layouts import Layouts
@@ -89,7 +90,21 @@ class Chunk:
             passed_over: Is asked at a record of a `PASSABLE` kind whether it, and all of its kind that follow at
                 once, may be left out: kind and how many.
         """
-        return self._found.entries(passed_over) if self._found else iter(())
+        for entry in self._entries(passed_over, []):
+            assert not isinstance(entry, Block)  # none were made
+            yield entry
+
+    def blocks(self, passed_over: PassedOver) -> Iterator[Block | tuple[Piece, Again] | Record | Malformed]:
+        """The same as `entries`, and before many ordinary reports these as a `Block`.
+
+        What of a block is not `taken` when the next entry is asked for comes as it would have without.
+        """
+        return self._entries(passed_over, blocks_of(self._found) if self._found else [])
+
+    def _entries(
+        self, passed_over: PassedOver, blocks: list[Block]
+    ) -> Iterator[Block | tuple[Piece, Again] | Record | Malformed]:
+        return self._found.entries(passed_over, blocks) if self._found else iter(())
 
 
 class Bulk:
@@ -135,10 +150,10 @@ class Bulk:
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
         laid = Laid(self._layouts, data, starts, ends)
         if not self._dense:
-            lines = self._sieve.wanted(lines, text)
+            lines = self._sieve.wanted(lines, text, dense=False)
         lines = lines.filter(laid.lay(lines["row"].to_numpy().astype(np.int64)))
         if self._dense:
-            lines = self._sieve.wanted(lines, text)
+            lines = self._sieve.wanted(lines, text, dense=True)
         hidden = False
         if not lines.is_empty():
             if lines["line"].str.contains("|".join(_PARTS)).any():

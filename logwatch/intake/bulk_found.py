@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from logwatch.grammar.rust import Table
+    from logwatch.intake.bulk_columns import Block
     from logwatch.model import Value
 
     PassedOver: TypeAlias = Callable[[str, int], bool]
@@ -75,15 +76,15 @@ class _Columns:
 
     def __init__(self, table: Table) -> None:
         self.kind = table.kind
-        self._frame = table.frame
+        self.frame = table.frame
 
     @cached_property
     def subs(self) -> list[int]:
-        return self._frame["row"].to_list()
+        return self.frame["row"].to_list()
 
     @cached_property
     def named(self) -> dict[str, list[Value | None]]:
-        return self._frame.drop("row").to_dict(as_series=False)
+        return self.frame.drop("row").to_dict(as_series=False)
 
     @cached_property
     def phases(self) -> list[str]:
@@ -108,6 +109,17 @@ class _Columns:
 
 
 @dataclass(slots=True)
+class Order:
+    """By position in the log's order: table (-1 for `odd`), index in it, tail, number among the sure lines, line."""
+
+    which: Ints
+    where: Ints
+    tails: Ints
+    subs: Ints
+    lines: Ints
+
+
+@dataclass(slots=True)
 class Found:
     """What a chunk holds, in the order of the log.
 
@@ -117,6 +129,7 @@ class Found:
         which: By position in the log's order: the table, or -1 for `odd`.
         where: The index in it.
         tails: How many go together with it: lines of a report in one piece, passable records of one kind.
+        order: The same as arrays, for `bulk_columns.py`.
     """
 
     tables: list[_Columns]
@@ -125,6 +138,7 @@ class Found:
     which: list[int]
     where: list[int]
     tails: list[int]
+    order: Order
 
     @classmethod
     def of(
@@ -138,13 +152,14 @@ class Found:
     ) -> Found:
         """Put tables and single records in order, and find the reports in one piece."""
         subs = [table.frame["row"].to_numpy().astype(np.int64) for table in tables]
-        lines = np.concatenate([*(at[sub] for sub in subs), np.array([row for row, _ in odd], np.int64)])
-        sizes = [len(sub) for sub in subs] + [len(odd)]
+        sub = np.concatenate([*subs, np.full(len(odd), -1)])
+        lines = np.concatenate([*(at[each] for each in subs), np.array([row for row, _ in odd], np.int64)])
+        sizes = [len(each) for each in subs] + [len(odd)]
         which = np.repeat([*range(len(tables)), -1], sizes)
         where = np.concatenate([np.arange(size) for size in sizes])
         codes = [_CODES.get(table.kind, 0) for table in tables]
         code = np.repeat([*codes, 0], sizes)
-        own = np.concatenate([*(bare[sub] for sub in subs), np.zeros(len(odd), np.bool_)])
+        own = np.concatenate([*(bare[each] for each in subs), np.zeros(len(odd), np.bool_)])
         order = np.argsort(lines, kind="stable")
         number, code, own = numbers[lines[order]], code[order], own[order]
         follows = np.zeros(len(order), np.bool_)
@@ -164,6 +179,7 @@ class Found:
             which[order].tolist(),
             where[order].tolist(),
             tails.tolist(),
+            Order(which[order], where[order], tails, sub[order], number),
         )
 
     @property
@@ -186,10 +202,18 @@ class Found:
                 table = tables[which]
                 yield origin.record(table.subs[where], table.kind, table.fields(where))
 
-    def entries(self, passed_over: PassedOver) -> Iterator[tuple[Piece, Again] | Record | Malformed]:
-        """Records, and reports in one piece; see `bulk.Chunk.entries`."""
+    def entries(
+        self, passed_over: PassedOver, blocks: list[Block]
+    ) -> Iterator[Block | tuple[Piece, Again] | Record | Malformed]:
+        """Records, reports in one piece, and `blocks` of these; see `bulk.Chunk.entries`."""
         at = 0
         while at < len(self.which):
+            while blocks and at > blocks[0].begin:
+                del blocks[0]
+            if blocks and at == blocks[0].begin:
+                yield blocks[0]
+                at = blocks[0].go_on(at)
+                continue
             tail, which = self.tails[at], self.which[at]
             end = at + 1 + tail
             kind = self.tables[which].kind if which >= 0 else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from logwatch.judging.economics import Economics, cycle_time_s, economics
@@ -25,19 +25,17 @@ from logwatch.model import (
     RunStarted,
     Signal,
 )
-from logwatch.outlets.report.distribution import Bin, Course, Distribution
+from logwatch.outlets.report.collected import LAST_PHASES, MAX_PHASES, MOST_STRAY, Phase, Rank
+from logwatch.outlets.report.distribution import Bin, Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FIRST_PHASES = ("draft_forward", "target_verify", "draft_extend")
-LAST_PHASES = ("total_cycle", "inferred_cycle")
-MAX_PHASES = 64
-"""Phases of one rank and run that are told apart; a hostile log cannot make the summary grow."""
+    from logwatch.columns import CycleColumns
 
+FIRST_PHASES = ("draft_forward", "target_verify", "draft_extend")
 MAX_RUNS = 4096
 _NUMBER = re.compile(r"[0-9]+$")
-MOST_STRAY = 32
 MAX_MALFORMED = 10
 MAX_INCIDENTS = 1000
 
@@ -123,49 +121,6 @@ class Summary:
     explained: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _Phase:
-    values: Distribution = field(default_factory=Distribution)
-    course: Course = field(default_factory=Course)
-    share: float = 0.0
-    shared: int = 0
-    band: Limits | None = None
-    judged: int = 0
-    outside: int = 0
-    stray: list[float] = field(default_factory=list)  # the newest values outside, before an incident opens
-    stretch: Distribution | None = None  # all values outside since the onset of the open incident
-
-    def summary(self, name: str) -> PhaseSummary:
-        p05, median, p95 = self.values.quantiles(0.05, 0.5, 0.95)
-        return PhaseSummary(
-            phase=name,
-            samples=self.values.count,
-            median_s=median,
-            mean_s=self.values.mean,
-            p05_s=p05,
-            p95_s=p95,
-            share=self.share / self.shared if self.shared else None,
-            band=self.band,
-            in_band=2 * self.outside <= self.judged if self.judged else None,
-            outside=self.outside,
-            course=tuple(self.course.bins),
-        )
-
-
-@dataclass(slots=True)
-class _Rank:
-    """One rank in one run while it is collected."""
-
-    stream: str
-    rank: str | None
-    run: int
-    phases: dict[str, _Phase] = field(default_factory=dict)
-    cycle_s: Distribution = field(default_factory=Distribution)
-    batch: Distribution = field(default_factory=Distribution)
-    tokens: float = 0.0
-    token_cycles: int = 0
-
-
 class Collector:
     """Sink that sums up what one or several pipelines give.
 
@@ -177,7 +132,7 @@ class Collector:
         self.baseline = baseline_tokens_per_second
         self._inputs: dict[str, InputSummary] = {}
         self._starts: dict[tuple[str, int], RunStarted] = {}
-        self._ranks: dict[tuple[str, int, str | None], _Rank] = {}
+        self._ranks: dict[tuple[str, int, str | None], Rank] = {}
         self._done: list[RunSummary] = []
         self._incidents: dict[str, Incident] = {}
         self._more_incidents = 0
@@ -200,6 +155,12 @@ class Collector:
             self._started(item)
         elif len(self._malformed) < MAX_MALFORMED:
             self._malformed.append(item)
+
+    def take_many(self, cycles: CycleColumns) -> None:
+        """Take many cycles of one rank, with what their bands said: the same as one by one."""
+        from logwatch.outlets.report.columns import collect  # noqa: PLC0415 - numpy, for replay alone
+
+        collect(self._rank(cycles.stream, cycles.run, cycles.rank), cycles)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -271,10 +232,7 @@ class Collector:
         self._starts[item.stream, item.run] = item
 
     def _cycle(self, cycle: Cycle) -> None:
-        key = cycle.stream, cycle.run, cycle.rank
-        rank = self._ranks.get(key)
-        if rank is None:
-            rank = self._ranks[key] = _Rank(cycle.stream, cycle.rank, cycle.run)
+        rank = self._rank(cycle.stream, cycle.run, cycle.rank)
         line, time, shares = cycle.place.line, cycle.time, cycle.shares
         phases = rank.phases
         for name, value in cycle.phases_s.items():
@@ -282,7 +240,7 @@ class Collector:
             if phase is None:
                 if len(phases) == MAX_PHASES:
                     continue
-                phase = phases[name] = _Phase()
+                phase = phases[name] = Phase()
             phase.values.add(value)
             phase.course.add(line, time, value, outside=False)
             share = shares.get(name)
@@ -299,6 +257,12 @@ class Collector:
         if cycle.tokens_per_cycle is not None:
             rank.tokens += cycle.tokens_per_cycle * cycle.cycles
             rank.token_cycles += cycle.cycles
+
+    def _rank(self, stream: str, run: int, rank: str | None) -> Rank:
+        known = self._ranks.get((stream, run, rank))
+        if known is None:
+            known = self._ranks[stream, run, rank] = Rank(stream, rank, run)
+        return known
 
     def _judgement(self, item: Judgement) -> None:
         """A band's judgement follows its cycle."""
@@ -347,7 +311,7 @@ class Collector:
         ratio = after / (item.after / item.ratio) if item.after and item.ratio else item.ratio
         return replace(item, after=after, ratio=ratio, samples=max(item.samples, phase.stretch.count))
 
-    def _run_summary(self, rank: _Rank) -> RunSummary:
+    def _run_summary(self, rank: Rank) -> RunSummary:
         start = self._starts.get((rank.stream, rank.run))
         tokens = rank.tokens / rank.token_cycles if rank.token_cycles else None
         return RunSummary(
@@ -356,7 +320,7 @@ class Collector:
             run=rank.run,
             started=start.time if start else None,
             settings=start.settings if start else {},
-            phases=tuple(rank.phases[name].summary(name) for name in sorted(rank.phases, key=_order)),
+            phases=tuple(_phase_summary(name, rank.phases[name]) for name in sorted(rank.phases, key=_order)),
             tokens_per_cycle=tokens,
             economics=economics(
                 rank.cycle_s.quantile(0.5) if rank.cycle_s.count else None,
@@ -365,6 +329,23 @@ class Collector:
                 rank.batch.quantile(0.5) if rank.batch.count else None,
             ),
         )
+
+
+def _phase_summary(name: str, phase: Phase) -> PhaseSummary:
+    p05, median, p95 = phase.values.quantiles(0.05, 0.5, 0.95)
+    return PhaseSummary(
+        phase=name,
+        samples=phase.values.count,
+        median_s=median,
+        mean_s=phase.values.mean,
+        p05_s=p05,
+        p95_s=p95,
+        share=phase.share / phase.shared if phase.shared else None,
+        band=phase.band,
+        in_band=2 * phase.outside <= phase.judged if phase.judged else None,
+        outside=phase.outside,
+        course=tuple(phase.course.bins),
+    )
 
 
 def _share(cycle: Cycle, phase: str) -> float | None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from logwatch.judging.economics import economics_of
 from logwatch.model import Item, Malformed, Moment, Read, RunStarted, Signal
+from logwatch.outlets.report.collected import LAST_PHASES
 from logwatch.outlets.report.samples import Sample, Samples
-from logwatch.outlets.report.summary import LAST_PHASES
 
 if TYPE_CHECKING:
     from logwatch.model import Limits

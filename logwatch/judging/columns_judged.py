@@ -1,0 +1,153 @@
+"""Level 2: what `Judgements` does with cycles, done with columns of them (used by `columns.py`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from logwatch.judging.bands import band_for
+from logwatch.judging.columns_charts import Samples, take_quiet
+from logwatch.judging.conditions import TOKENS, WHOLE, bucket_of, bucket_text
+from logwatch.model import seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from logwatch.columns import CycleColumns, Floats, Ints
+    from logwatch.judging.judgements import Judgements, SeriesMemory
+    from logwatch.model import Judgement
+
+SPANS = 32, 1024
+"""Fewest and most samples that a chart is offered at once."""
+
+
+def same_bands(judgements: Judgements, columns: CycleColumns) -> int:
+    """Cycles before the first that other bands judge than the first cycle; their limits are noted."""
+    bands = judgements.bands
+    if any(band.per_context_token_s or "context_tokens" in band.when for band in bands):
+        return 0
+    count, first = len(columns), columns.cycle(0).conditions
+    batch = columns.batch_size
+    states = columns.graph if batch is None else np.column_stack([columns.graph, batch])
+    firsts = [0]
+    if any(band.when for band in bands):
+        firsts = np.unique(states, axis=0, return_index=True)[1].tolist()
+    for phase in columns.phases_s:
+        band = band_for(bands, phase, first)
+        for at in firsts:
+            if at < count and band_for(bands, phase, columns.cycle(at).conditions) is not band:
+                count = at
+        if band is not None:
+            limits, values = band.limits(first), columns.phases_s[phase]
+            sides = (values > limits.high).astype(np.int64) - (values < limits.low)
+            columns.judged[phase] = limits, sides
+    return count
+
+
+def charted(judgements: Judgements, columns: CycleColumns) -> int:
+    """Cycles before the first that begins a new series."""
+    series = judgements.memory.series
+    new = (
+        int(cycles[0])
+        for _, phase, bucket, cycles, _ in _groups(columns)
+        if f"{columns.rank or '-'}/{phase}/{bucket}" not in series
+    )
+    return min(new, default=len(columns))
+
+
+def by_charts(judgements: Judgements, columns: CycleColumns) -> dict[int, list[Judgement]]:
+    """The charts take all cycles: what they found, by cycle, in the phases' order."""
+    memory = judgements.memory
+    counts = np.zeros(len(columns), np.int64)
+    groups = list(_groups(columns))
+    for _, _, _, cycles, _ in groups:
+        counts[cycles] += 1
+    upto = np.cumsum(counts) - counts
+    told: dict[int, list[tuple[int, Judgement]]] = {}
+    seen: list[tuple[int, str]] = []
+    for number, phase, bucket, cycles, values in groups:
+        key = f"{columns.rank or '-'}/{phase}/{bucket}"
+        for at, judgement in _chart(judgements, memory.series[key], phase, columns, cycles, values):
+            told.setdefault(at, []).append((number, judgement))
+        last = int(cycles[-1])
+        earlier = sum(other < number and bool(where[-1] == last) for other, _, _, where, _ in groups)
+        seen.append((memory.samples + int(upto[last]) + earlier + 1, key))
+    for when, key in sorted(seen):
+        memory.series[key] = memory.series.pop(key)
+        memory.series[key].seen = when
+    memory.samples += int(counts.sum())
+    return {at: [each for _, each in sorted(found, key=lambda one: one[0])] for at, found in told.items()}
+
+
+def compared(columns: CycleColumns) -> list[str]:
+    """Phases that are compared between ranks."""
+    whole = WHOLE if "target_verify" in columns.phases_s else ()
+    return [phase for phase in columns.phases_s if phase not in whole]
+
+
+def _groups(columns: CycleColumns) -> Iterator[tuple[int, str, str, Ints, Floats]]:
+    """By series: its phase's number, its phase and bucket, its cycles, all values of the phase."""
+    every = np.arange(len(columns))
+    batches = np.full(len(columns), -1.0) if columns.batch_size is None else columns.batch_size
+    distinct = np.unique(batches).tolist()
+    charted = {phase: columns.phases_s[phase] for phase in compared(columns)}
+    if columns.tokens_per_cycle is not None:
+        charted[TOKENS] = columns.tokens_per_cycle
+    buckets: dict[str, dict[str, list[float]]] = {}
+    for phase in charted:
+        of_phase = buckets.setdefault(phase, {})
+        for batch in distinct:
+            known = None if columns.batch_size is None else batch
+            bucket = bucket_of(phase, columns.conditions(known, None, -1))
+            if bucket is not None:
+                of_phase.setdefault(bucket_text(bucket), []).append(batch)
+    for number, (phase, values) in enumerate(charted.items()):
+        for bucket_name, of_batches in buckets[phase].items():
+            whole_phase = len(of_batches) == len(distinct)
+            cycles = every if whole_phase else np.flatnonzero(np.isin(batches, of_batches))
+            yield number, phase, bucket_name, cycles, values
+
+
+def _chart(
+    judgements: Judgements,
+    series: SeriesMemory,
+    phase: str,
+    columns: CycleColumns,
+    cycles: Ints,
+    values: Floats,
+) -> Iterator[tuple[int, Judgement]]:
+    contexts = columns.context_tokens
+    if contexts is None or phase == TOKENS:
+        contexts = np.full(len(columns), np.nan)
+    samples = Samples(values, contexts, columns.lines, columns.times)
+    if len(cycles) < len(columns):
+        samples = samples.only(cycles)
+    at, span, single = 0, SPANS[0], 1
+    least = judgements.rules.least_samples
+    while at < len(cycles):
+        offered = samples.part(at, at + span)
+        taken = take_quiet(series.chart, least, offered)
+        _count(series, offered.times[:taken], taken)
+        at += taken
+        if taken == len(offered):
+            span, single = min(2 * span, SPANS[1]), 1
+            continue
+        span, single = SPANS[0], 1 if taken > SPANS[0] else min(2 * single, SPANS[1])
+        for index in cycles[at : at + single].tolist():
+            cycle = columns.cycle(index)
+            judgement = judgements.charted(series, phase, values[index].item(), cycle)
+            if judgement is not None:
+                yield index, judgement
+        at += single
+
+
+def _count(series: SeriesMemory, times: Sequence[str | None], taken: int) -> None:
+    """How often the series is sampled."""
+    series.samples += taken
+    if series.chart.frozen:
+        return
+    if series.first_s is None:
+        series.first_s = next((now for time in times if (now := seconds_of(time)) is not None), None)
+    last = next((now for time in reversed(times) if (now := seconds_of(time)) is not None), None)
+    series.last_s = series.last_s if last is None else last
