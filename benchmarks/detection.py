@@ -44,7 +44,7 @@ class Sizes:
         self.quiet = 2_000 if quick else 40_000
         self.replicates = 50 if quick else 200
         self.trials = 2 if quick else 20
-        self.pairs = 20 if quick else 200
+        self.pairs = 20 if quick else 2_000
         self.offline = 6 if quick else 24
         self.peer_series = 10 if quick else 30
         self.peer_quiet = 3_000 if quick else 10_000

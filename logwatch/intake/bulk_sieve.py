@@ -2,8 +2,8 @@
 
 A search for up to 16 short texts goes at some gigabytes a second (Rust's regex compares them all at once, in
 registers); for more it falls back on an automaton that takes a step a byte, six times as slow. So each text is
-stood for by one of its parts of three characters: parts that several texts share, and that are rare in the log
-at hand. A line that holds a part may still not hold the text, so a second look follows at these lines only.
+stood for by one of its parts of two or three characters: parts that several texts share, and that are rare in the
+log at hand. A line that holds a part may still not hold the text, so a second look follows at these lines only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 AT_ONCE: Final = 16
-PART: Final = 3
+SIZES: Final = (2, 3)
+"""Of parts."""
+SHARING: Final = (1, 3)
+"""How much more it counts that a part is shared than that it is rare: what is best depends on the log."""
+SECOND_LOOK: Final = 8
+"""What a second look costs, in goes."""
 SAMPLE: Final = 64 << 10
 """Bytes of a log in which parts are counted."""
 
@@ -33,28 +38,30 @@ class Sieve:
     def __init__(self, texts: Iterable[str]) -> None:
         texts = sorted(texts)
         self._wanted = "|".join(map(re.escape, texts))
-        self._long = [text for text in texts if len(text) >= PART]
-        self._short = [text for text in texts if len(text) < PART]
+        self._long = [text for text in texts if len(text) >= max(SIZES)]
+        self._short = [text for text in texts if len(text) < max(SIZES)]
         self._looks: list[str] = []
 
-    def wanted(self, lines: pl.DataFrame, data: bytes, *, dense: bool) -> pl.DataFrame:
+    def wanted(self, lines: pl.DataFrame, data: bytes) -> pl.DataFrame:
         """The rows of which `line` holds one of the texts.
 
         Args:
             lines: With lines of a chunk as `line`.
             data: The chunk.
-            dense: Whether many lines will be wanted: then looking twice does not pay.
         """
-        line, found = pl.col("line"), lines
-        if not dense:
-            looks = [line.str.contains(text, literal=True) for text in self._short if text.encode() in data]
-            looks += [line.str.contains(look) for look in self._looks or self._choose(data)]
-            found = lines.filter(pl.any_horizontal(pl.lit(value=False), *looks))
+        line = pl.col("line")
+        looks = [line.str.contains(text, literal=True) for text in self._short if text.encode() in data]
+        looks += [line.str.contains(look) for look in self._looks or self._choose(data)]
+        found = lines.filter(pl.any_horizontal(pl.lit(value=False), *looks))
         return found.filter(line.str.contains(self._wanted))
 
     def _choose(self, data: bytes) -> list[str]:
+        """The parts that cost least in a sample, as expressions."""
         middle = max(0, len(data) - SAMPLE) // 2
-        chosen = parts(self._long, data[middle : middle + SAMPLE].decode("utf-8", "replace"))
+        sample = data[middle : middle + SAMPLE].decode("utf-8", "replace")
+        lines = sample.split("\n")
+        ways = [parts(self._long, sample, size, sharing) for size in SIZES for sharing in SHARING]
+        chosen = min(ways, key=lambda way: _cost(way, lines))
         self._looks = [
             "|".join(map(re.escape, chosen[begin : begin + AT_ONCE]))
             for begin in range(0, len(chosen), AT_ONCE)
@@ -62,18 +69,24 @@ class Sieve:
         return self._looks
 
 
-def parts(texts: Sequence[str], sample: str) -> list[str]:
-    """Parts of `PART` characters of which each text holds one; few, and rare in the sample.
+def _cost(chosen: Sequence[str], lines: Sequence[str]) -> float:
+    """In goes over all lines."""
+    hits = sum(any(part in line for part in chosen) for line in lines)
+    return -(-len(chosen) // AT_ONCE) + SECOND_LOOK * hits / len(lines)
 
-    >>> parts(["Decode batch", "Prefill batch", "batches"], "a batch of batches")
-    ['bat', ...]
+
+def parts(texts: Sequence[str], sample: str, size: int, sharing: int = 1) -> list[str]:
+    """Parts of so many characters of which each text holds one; few, and rare in the sample.
+
+    >>> parts(["Decode batch", "Prefill batch", "Killed"], "batched decoding", 3)
+    ['ill', 'ode']
     """
-    counts = Counter(sample[at : at + PART] for at in range(len(sample) - PART + 1))
-    left = [{text[at : at + PART] for at in range(len(text) - PART + 1)} for text in texts]
+    counts = Counter(sample[at : at + size] for at in range(len(sample) - size + 1))
+    left = [{text[at : at + size] for at in range(len(text) - size + 1)} for text in texts]
     chosen: list[str] = []
     while left:
         shared = Counter(part for held in left for part in held)
-        best = max(shared, key=lambda part: (shared[part] / (1 + counts[part]), part))
+        best = max(shared, key=lambda part: (shared[part] ** sharing / (1 + counts[part]), part))
         chosen.append(best)
         left = [held for held in left if best not in held]
     return chosen
