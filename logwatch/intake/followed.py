@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,7 @@ class Followed:
         self._parked: dict[str, tuple[str, dict[str, Any]]] = {}
         overview, self._saved = read_back(saved, shop.notify)
         self._seen: set[str] = set(overview.get("sources", ()))
+        self._looked_ns: int = overview.get("looked_ns", 0)
         self._moved_host = overview.get("host", _host()) != _host()
         for stream, position in self._saved.items():
             if "part" in position:
@@ -80,8 +82,8 @@ class Followed:
         return (feed for feed in self.feeds.values() if isinstance(feed, Lineage))
 
     def overview(self) -> str:
-        """Which sources were seen before, and on which host, as JSON text."""
-        return json.dumps({"sources": sorted(self._seen), "host": _host()})
+        """Which sources were seen before, when files were last looked for, and on which host, as JSON text."""
+        return json.dumps({"sources": sorted(self._seen), "host": _host(), "looked_ns": self._looked_ns})
 
     def reconfigure(self, sources: Sequence[Source]) -> None:
         """Follow other sources from now on; what stays keeps its position."""
@@ -140,6 +142,7 @@ class Followed:
     def scan(self) -> set[str]:
         """Look for files that came, and begin to follow them; the directories in which more may come."""
         directories: set[str] = set()
+        began_ns = time.time_ns()
         self.shop.mounts = mount_points()
         if self.shop.renamed:
             self._rename()
@@ -152,6 +155,7 @@ class Followed:
             if first:
                 self._seen.add(source.path)
                 self.overview_changed = True
+        self._looked_ns = began_ns
         directories.update(os.path.dirname(path) for path in self.by_path)
         return {path for path in directories if os.path.isdir(path)}
 
@@ -197,8 +201,10 @@ class Followed:
         lineage, goes_on = self._begin(source, path)
         if first and source.start == "end" and not goes_on:
             lineage.begin_at_end(facts)
-        else:
-            lineage.look()
+            return
+        if not first and not goes_on:
+            lineage.absent_ns = self._looked_ns
+        lineage.look()
 
     def _discover_rotated(self, source: Source, path: str, facts: Facts, *, first: bool) -> None:
         """A file that matches a source and looks like a rotated copy of another one there."""

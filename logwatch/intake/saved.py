@@ -23,6 +23,7 @@ class _Strict:
 class _Overview(_Strict):
     sources: list[str] = field(default_factory=list)
     host: str = ""
+    looked_ns: int = 0
 
 
 @dataclass

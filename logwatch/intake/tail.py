@@ -161,7 +161,9 @@ class Tail:
         for stream, feed in self._followed.feeds.items():
             if feed.changed:
                 found[stream] = json.dumps(feed.position(pending(stream)))
-        if self._followed.overview_changed:
+        if (
+            found or self._followed.overview_changed
+        ):  # when files were looked for last is kept with what was found
             self._followed.overview_changed = False
             found[OVERVIEW] = self._followed.overview()
         return found

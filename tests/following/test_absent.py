@@ -62,6 +62,28 @@ def test_what_came_and_went_unseen_is_read(tmp_path, killed, generations):
     assert seen(watching) == list(range(generations + 1))
 
 
+@pytest.mark.parametrize(
+    "killed", [pytest.param(True, id="around a kill"), pytest.param(False, id="between two looks")]
+)
+def test_a_new_file_of_a_pattern_that_was_rotated_at_once(tmp_path, killed):
+    """A file that came after the last commit is read whole, though it was rotated away before the next look."""
+    other, log = tmp_path / "x.log", tmp_path / "a.log"
+    written(other, reports(50), -3600)
+    written(tmp_path / "a.log.9", reports(99), -3600)
+    watching = Watching(tmp_path / "*.log")
+    watching.read()
+    watching.commit()
+    if killed:
+        log.write_text(reports(0))
+        watching.read()
+        watching.kill()
+    written(tmp_path / "a.log.1", reports(0), 1)
+    written(log, reports(1, 2), 5)
+    watching.read()
+    watching.finish()
+    assert [number for number in seen(watching) if number != 50] == [0, 1, 2]
+
+
 def test_what_lay_there_before_is_left(tmp_path):
     """Rotated copies that are older than the look that found no log are no part of it."""
     log = tmp_path / "a.log"
