@@ -9,11 +9,10 @@ in the environment and on the command line to the working directory. `command` i
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,6 +26,7 @@ from pydantic import (
     model_validator,
 )
 
+from logwatch.config_problems import problems_of, toml_problem
 from logwatch.errors import ConfigError, Problem
 from logwatch.units import format_duration, parse_duration
 
@@ -266,7 +266,7 @@ def load_config(given: Path | None = None, environment: Mapping[str, str] | None
             text = path.read_text(encoding="utf-8")
             table = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise ConfigError(_toml_problem(path, str(error))) from None
+            raise ConfigError(toml_problem(path, str(error))) from None
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(
                 Problem(str(path), f"cannot be read: {error}", "check its permissions")
@@ -277,16 +277,7 @@ def load_config(given: Path | None = None, environment: Mapping[str, str] | None
         return Config.model_validate(table)
     except ValidationError as error:
         name = str(path) if path else "the environment"
-        raise ConfigError.all_of(_problems(error, name, text)) from None
-
-
-def _toml_problem(path: Path, message: str) -> Problem:
-    found = re.search(r" \(at line ([0-9]+), column ([0-9]+)\)$", message)
-    where = f"{path}:{found[1]}:{found[2]}" if found else str(path)
-    what = message[: found.start()] if found else message
-    return Problem(
-        where, f"not valid TOML: {what[0].lower()}{what[1:]}", "see `logwatch check --help` for an example"
-    )
+        raise ConfigError.all_of(problems_of(error, Config, name, text)) from None
 
 
 def _join_paths(table: dict[str, Any], folder: Path) -> None:
@@ -326,60 +317,6 @@ def _scalar(value: str) -> Any:
     except tomllib.TOMLDecodeError:
         return value
     return parsed if isinstance(parsed, int | float | bool | str | list) else value
-
-
-def _problems(error: ValidationError, name: str, text: str) -> Iterator[Problem]:
-    for item in error.errors(include_url=False):
-        loc = item["loc"]
-        dotted = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".")
-        line = _line_of(text, loc)
-        where = f"{name}:{line[0]}:{line[1]}" if line else name
-        if item["type"] == "extra_forbidden":
-            key = str(loc[-1])
-            near = difflib.get_close_matches(key, _known_keys(loc[:-1]), n=1, cutoff=0.5)
-            known = (
-                f"did you mean `{near[0]}`?" if near else f"known here: {', '.join(_known_keys(loc[:-1]))}"
-            )
-            yield Problem(where, f"unknown option `{dotted}`", known)
-        else:
-            message = item["msg"].removeprefix("Value error, ")
-            yield Problem(where, f"`{dotted}`: {message[0].lower()}{message[1:]}" if dotted else message)
-
-
-def _known_keys(loc: tuple[int | str, ...]) -> list[str]:
-    """Keys that the table at `loc` may have."""
-    model: type[BaseModel] = Config
-    for part in loc:
-        if isinstance(part, str) and part in model.model_fields:
-            model = next(_models(model.model_fields[part].annotation), model)
-    return list(model.model_fields)
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for inner in getattr(annotation, "__args__", ()):
-        yield from _models(inner)
-
-
-def _line_of(text: str, loc: tuple[int | str, ...]) -> tuple[int, int] | None:
-    """Line and column of the key (or its table's header) that `loc` names, as far as the text tells."""
-    section = str(loc[0]) if loc else ""
-    index = next((part for part in loc if isinstance(part, int)), 0)
-    key = next((part for part in reversed(loc[1:]) if isinstance(part, str)), None)
-    seen, header = -1, None
-    for number, line in enumerate(text.splitlines(), 1):
-        if found := re.match(r"\s*\[{1,2}\s*([\w.]+)\s*\]{1,2}", line):
-            seen += found[1] == section
-            if found[1] == section and seen == index:
-                header = (number, line.index("[") + 1)
-        elif (header or not section or key is None) and (
-            found := re.match(rf"\s*(?:{re.escape(key or section)})\s*=", line)
-        ):
-            inside = header is not None and seen == index
-            if inside or key is None:
-                return number, len(line) - len(line.lstrip()) + 1
-    return header
 
 
 def read_secret(path: Path) -> str:

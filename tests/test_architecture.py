@@ -28,6 +28,7 @@ LEVELS = {
     "reading": 2,
     "intake": 3,
     "outlets": 3,
+    "config_problems": 1,
     "config": 3,
     "pipeline": 4,
     "wiring": 4,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from logwatch.config import PATHS, Config, _models, load_config, read_secret
+from logwatch.config import PATHS, Config, load_config, read_secret
+from logwatch.config_problems import models_in
 from logwatch.errors import ConfigError
 
 CONFIGS = Path(__file__).parents[1] / "fixtures" / "configs"
@@ -28,6 +30,35 @@ BAD = {
         "2:1: `alert[1].webhook`: 'ftp://x' is not an http or https address",
     ],
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("http = 3", "`http`: a table is expected: write [http]", id="a number for a table"),
+        pytest.param(
+            "source = 3", "`source`: tables are expected: write [[source]]", id="a number for tables"
+        ),
+        pytest.param(
+            "[source]\npath = 'a'",
+            "`source`: tables are expected: write [[source]]",
+            id="one table for several",
+        ),
+        pytest.param(
+            "band = [3]", "`band[1]`: a table is expected: write [[band]]", id="a number among tables"
+        ),
+        pytest.param(
+            "[[alert]]\ncommand = 'page'",
+            '`alert[1].command`: a list is expected, such as ["a", "b"]',
+            id="text for a list",
+        ),
+    ],
+)
+def test_a_wrong_shape_is_told_in_the_words_of_the_file(tmp_path, text, said):
+    """Not in Python's: who writes TOML knows tables and lists."""
+    (tmp_path / "c.toml").write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        load_config(tmp_path / "c.toml", {})
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("bad-*.toml")))
@@ -106,7 +137,7 @@ def test_every_path_of_the_configuration_is_known_as_one():
     """A new key that takes a path joins the rule: `PATHS` names all of them, and no other."""
     paths = set()
     for section, field in Config.model_fields.items():
-        for model in _models(field.annotation):
+        for model in models_in(field.annotation):
             paths |= {
                 (section, key) for key, of in model.model_fields.items() if "Path" in str(of.annotation)
             }

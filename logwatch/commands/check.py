@@ -211,12 +211,7 @@ def _source(source: SourceConfig) -> Finding:
         return Finding("source", name, "standard input")
     paths = glob.glob(name, recursive=True)  # noqa: PTH207 - `Path.glob` takes no absolute pattern
     if not paths:
-        folder = Path(name).parent
-        if folder.is_dir() or "*" in str(folder):
-            return Finding("source", name, "no file matches yet; it is followed as soon as one appears")
-        return Finding(
-            "source", name, problem=f"directory {folder} does not exist yet; create it or correct the path"
-        )
+        return _nothing_yet(name)
     unreadable = [path for path in paths if not os.access(path, os.R_OK)]
     if unreadable:
         return Finding(
@@ -225,6 +220,18 @@ def _source(source: SourceConfig) -> Finding:
             problem=f"{unreadable[0]} is not readable; add the daemon's user to the log's group",
         )
     return Finding("source", name, f"{len(paths)} file{'s' if len(paths) > 1 else ''}, readable")
+
+
+def _nothing_yet(name: str) -> Finding:
+    """A pattern that nothing matches: well, if a file could be seen once it is there."""
+    folder = Path(name).parent
+    if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
+        problem = f"directory {folder} is not readable; give the daemon's user access to it"
+    elif folder.is_dir() or "*" in str(folder):
+        return Finding("source", name, "no file matches yet; it is followed as soon as one appears")
+    else:
+        problem = f"directory {folder} does not exist yet; create it or correct the path"
+    return Finding("source", name, problem=problem)
 
 
 def _alert(alert: AlertConfig, *, network: bool) -> Finding:

@@ -225,7 +225,10 @@ def _read(connection: sqlite3.Connection) -> Kept:
 
 def _salvage(path: Path) -> Kept:
     """What can still be read of a file that cannot be used; all of it or nothing."""
-    if not path.is_file():
+    try:
+        if not path.is_file():
+            return Kept()
+    except OSError:  # not even its directory may be looked into
         return Kept()
     # A file in WAL mode cannot be opened in a directory that cannot be written to, unless nothing else writes it.
     for how in ("mode=ro", "immutable=1"):

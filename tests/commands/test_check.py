@@ -96,6 +96,9 @@ def test_an_unreadable_source(findings, tmp_path, monkeypatch):
     code, found = findings(f'[[source]]\npath = "{log}"\n')
     assert code == 2
     assert "is not readable" in found["source", str(log)]["problem"]
+    code, found = findings(f'[[source]]\npath = "{tmp_path}/*.txt"\n')
+    assert code == 2
+    assert f"directory {tmp_path} is not readable" in found["source", f"{tmp_path}/*.txt"]["problem"]
 
 
 def test_a_broken_web_configuration_is_named(findings, tmp_path):

@@ -48,6 +48,14 @@ def incident(change=Change.OPENED, key="k", onset="2026-02-11T08:15:02", resolve
     )
 
 
+def test_a_directory_that_may_not_even_be_looked_into_is_said(tmp_path):
+    """The state lives in memory then; the daemon goes on (a name that no file system takes fails for root as well)."""
+    notices = []
+    with closing(State(tmp_path / ("x" * 300) / "state", notices.append)) as state:
+        assert state.commit({"a.log": "1"})
+    assert [notice.kind for notice in notices] == ["state_in_memory"]
+
+
 @pytest.fixture
 def clock():
     return Clock()
