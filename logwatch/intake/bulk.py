@@ -150,10 +150,11 @@ class Bulk:
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
         laid = Laid(self._layouts, data, starts, ends)
         if not self._dense:
-            lines = self._sieve.wanted(lines, text)
+            lines = self._sieve.likely(lines, text)
         lines = lines.filter(laid.lay(lines["row"].to_numpy().astype(np.int64)))
         if self._dense:
-            lines = self._sieve.wanted(lines, text)
+            lines = self._sieve.likely(lines, text)
+        lines = self._sieve.certain(lines)
         hidden = False
         if not lines.is_empty():
             if lines["line"].str.contains("|".join(_PARTS)).any():

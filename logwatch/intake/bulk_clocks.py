@@ -63,10 +63,11 @@ def are_short(chunk: Unclaimed, begins: Ints, ends: Ints) -> Bools:
     begin = chunk.starts[np.arange(bounds[-1]) + np.repeat(first - bounds[:-1], sizes)]
     rows = words_from(data, begin, _WORDS)
     # Most lines have the clock of the line before: only the first of these is looked at, as far as that goes.
-    head = np.ones(len(rows), np.bool_)
-    head[1:] = (rows[1:, : _STAMPED.words] != rows[:-1, : _STAMPED.words]).any(axis=1)
+    head = np.zeros(len(rows), np.bool_)
+    for word in range(_STAMPED.words):
+        head[1:] |= rows[1:, word] != rows[:-1, word]
     head[bounds[:-1]] = True
-    head |= (rows.view(np.uint8)[:, [0, len(_STAMP)]] == (ord(" "), ord("."))).any(axis=1)
+    head |= (data[begin] == ord(" ")) | (rows.view(np.uint8)[:, len(_STAMP)] == ord("."))
     heads = np.flatnonzero(head)
     rows, begin, at = rows[heads], begin[heads], np.searchsorted(heads, bounds[:-1])
     stamped = _is_stamped(rows)
@@ -106,7 +107,6 @@ def _is_closed(bytes_: np.ndarray[tuple[int, int], np.dtype[np.uint8]], at: int)
 
 def _second_dates(data: Bytes) -> Ints:
     """Where what may be a date in a bracket stands within a line."""
-    at = np.flatnonzero(data[1:-2] == ord("[")) + 1
-    at = at[data[at - 1] != ord("\n")]
+    at = np.flatnonzero((data[1:-2] == ord("[")) & (data[:-3] != ord("\n"))) + 1
     found: Ints = at[(data[at + 1] == ord("2")) & (data[at + 2] == ord("0"))]
     return found

@@ -42,8 +42,8 @@ class Sieve:
         self._short = [text for text in texts if len(text) < max(SIZES)]
         self._looks: list[str] = []
 
-    def wanted(self, lines: pl.DataFrame, data: bytes) -> pl.DataFrame:
-        """The rows of which `line` holds one of the texts.
+    def likely(self, lines: pl.DataFrame, data: bytes) -> pl.DataFrame:
+        """The rows of which `line` may hold one of the texts.
 
         Args:
             lines: With lines of a chunk as `line`.
@@ -52,8 +52,11 @@ class Sieve:
         line = pl.col("line")
         looks = [line.str.contains(text, literal=True) for text in self._short if text.encode() in data]
         looks += [line.str.contains(look) for look in self._looks or self._choose(data)]
-        found = lines.filter(pl.any_horizontal(pl.lit(value=False), *looks))
-        return found.filter(line.str.contains(self._wanted))
+        return lines.filter(pl.any_horizontal(pl.lit(value=False), *looks))
+
+    def certain(self, likely: pl.DataFrame) -> pl.DataFrame:
+        """Those of the likely rows that hold one."""
+        return likely.filter(pl.col("line").str.contains(self._wanted))
 
     def _choose(self, data: bytes) -> list[str]:
         """The parts that cost least in a sample, as expressions."""
