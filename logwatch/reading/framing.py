@@ -5,6 +5,10 @@ What is taken off, in any nesting: SGLang's `[time ranks] `, Ray, docker compose
 trainers, `grep -H`/`-n`, progress bars, ANSI colours. The innermost clock wins, except that a clock without a
 date never replaces one with a date.
 
+A stamp without a year (`Feb 11 08:15:02 host sglang[1]: `, glog's `W0211`) gives no time. Which year it was could be
+learnt only from other lines, and then a line's time would depend on where reading began: a restart, a rotation or a
+`grep` would date the same line otherwise. SGLang's own prefix behind the stamp has the year.
+
 A line usually gives one `Frame`. It gives none while parts of a cut message are awaited (CRI's `P`, Docker's
 cut at 16 KiB), and more than one where a progress bar or a torn write put a second message inside the line:
 then the text before it and the text behind it are frames of their own. A message that may quote users
