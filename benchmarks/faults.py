@@ -31,7 +31,7 @@ sys.path[:0] = [str(Path(__file__).parent)]
 
 from proof_kit import Daemon, Receiver, daemon, report, table, toml, until  # noqa: E402  # behind the path
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 class Log:
@@ -212,7 +212,7 @@ def receivers(folder: Path) -> Iterator[tuple[str, str]]:
                 yield name, "counted as failed, tried again" if ok else "FAILED: not counted"
         yield "reading meanwhile", log.settled(running)
         late = Receiver(port=refused_port)
-        came = until(lambda: bool(late.letters), 60)
+        came = until(lambda: bool(late.letters), PATIENCE_S)
         yield "the refusing one is back", "told" if came else "FAILED: never told"
         begun = time.monotonic()
         status = running.stop()
@@ -244,6 +244,11 @@ def small_disk(folder: Path, size: str = "2m") -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=False, capture_output=True)
 
 
+def says(running: Daemon, words: str) -> bool:
+    """Whether it says this in time."""
+    return until(lambda: words in running.said(), PATIENCE_S)
+
+
 def failing(running: Daemon) -> bool:
     return running.total("logwatch_state_commit_errors_total") > 0
 
@@ -261,10 +266,10 @@ def disk_full(folder: Path) -> str:
             log.write(20)
             if until(lambda: failing(running), 0.2):
                 break
-        seen = failing(running)
+        seen = until(lambda: failing(running), PATIENCE_S)
         log.write(30)
         filler.unlink()
-        told = "said" if "cannot be written" in running.said() else "FAILED: not said"
+        told = "said" if says(running, "cannot be written") else "FAILED: not said"
         return f"{told if seen else 'FAILED: not noticed'}; {log.settled(running)}"
 
 
@@ -278,7 +283,7 @@ def read_only(folder: Path) -> str:
         subprocess.run(["mount", "-o", "remount,ro", str(state)], check=True, capture_output=True)
         log.write(20)
         running.start()
-        told = "said; " if "cannot be written" in running.said() else "FAILED: not said; "
+        told = "said; " if says(running, "cannot be written") else "FAILED: not said; "
         meanwhile = log.settled(running)
         running.stop()
         subprocess.run(["mount", "-o", "remount,rw", str(state)], check=True, capture_output=True)
@@ -309,7 +314,7 @@ def permission_lost(folder: Path) -> str:
         until(lambda: log.is_counted(running), PATIENCE_S)
         log.rotate(mode=0)
         log.write(20)
-        seen = until(lambda: "ermission" in running.said(), PATIENCE_S)
+        seen = says(running, "ermission")
         log.path.chmod(0o644)
         return ("said; " if seen else "FAILED: not said; ") + log.settled(running)
 
@@ -367,7 +372,7 @@ def without_inotify(folder: Path, limit: str) -> str:
         first = log.settled(running)
         log.rotate()
         log.write(20)
-        told = "said" if "inotify" in running.said() else "FAILED: not said"
+        told = "said" if says(running, "inotify") else "FAILED: not said"
         return f"{told}; {first}; rotated: {log.settled(running)}"
 
 
@@ -383,7 +388,9 @@ def few_descriptors(folder: Path) -> str:
     with daemon(folder / "daemon", config, limits=limit) as running:
         for log in logs:
             log.write(2)
-        ok = until(lambda: running.total("logwatch_cycles_total", 'phase="target_verify"') == 150 * 500, 60)
+        ok = until(
+            lambda: running.total("logwatch_cycles_total", 'phase="target_verify"') == 150 * 500, PATIENCE_S
+        )
         return (
             "150 files with 64 descriptors: all counted" if ok else "FAILED: not all of 150 files were read"
         )
