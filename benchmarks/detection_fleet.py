@@ -23,7 +23,7 @@ from logwatch.judging.baseline import (
     robust_level,
 )  # fmt: skip
 from logwatch.judging.charts import BACK, MOST, RING_EXTRA
-from logwatch.judging.firing import Firing, opened
+from logwatch.judging.firing import Firing, Newest, opened
 from logwatch.model import Moment
 
 
@@ -218,7 +218,8 @@ class Fleet:
         bank: Bank = self.banks[i]
         base = self.bases[i]
         state = self.state[i, : len(bank.kinds)]
-        ring = [(z, 0, None) for z in self.ring[i, -self.filled :].tolist()]
+        ring = self.ring[i, -self.filled :].tolist()
+        newest = Newest([(z, self.seen - len(ring) + 1 + j, None) for j, z in enumerate(ring)], self.run)
         for index in sorted(range(len(state)), key=state.__getitem__, reverse=True):
             if state[index] < 1.0:
                 break
@@ -230,11 +231,10 @@ class Fleet:
                 mean=float(self.total[i] - self.total_at[i, index]) / since,
                 hits=int(self.hits[i] - self.hits_at[i, index]),
                 onset=Moment(self.seen - since + 1),
-                ring=[(z, self.seen - len(ring) + 1 + j, None) for j, (z, _, _) in enumerate(ring)],
+                seen=newest,
                 base=base,
                 level=base.level,
                 least=self.least_effect * abs(base.level),
-                run=self.run,
             )
             if isinstance(firing, Firing):
                 return firing

@@ -22,7 +22,7 @@ from logwatch.judging.baseline import (
     learn,
     outlier_side,
 )
-from logwatch.judging.firing import Firing, follow, opened
+from logwatch.judging.firing import Firing, Newest, follow, opened
 from logwatch.model import Finding, Moment
 
 FIRST = 512
@@ -186,10 +186,9 @@ class Chart:
         memory = self.memory
         bank, base = memory.bank, memory.base
         assert base is not None
-        order = sorted(range(len(bank.state)), key=bank.state.__getitem__, reverse=True)
-        for index in order:
-            if bank.state[index] < 1.0:
-                break
+        seen = Newest(memory.ring, self.least_samples)
+        enough = [index for index, state in enumerate(bank.state) if state >= 1.0]
+        for index in sorted(enough, key=bank.state.__getitem__, reverse=True):
             since = memory.seen - bank.origin[index] + 1
             firing = opened(
                 kind=bank.kinds[index],
@@ -198,11 +197,10 @@ class Chart:
                 mean=(memory.total - memory.total_at[index]) / since,
                 hits=memory.hits - memory.hits_at[index],
                 onset=Moment(*memory.moment_at[index]),
-                ring=memory.ring,
+                seen=seen,
                 base=base,
                 level=base.expected(context),
                 least=max(self.least_effect, memory.coarsest) * abs(base.level),
-                run=self.least_samples,
             )
             if isinstance(firing, Firing):
                 memory.firing = firing

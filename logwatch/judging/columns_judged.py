@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from logwatch.judging.bands import band_for
 from logwatch.judging.columns_charts import Samples, take_quiet
 from logwatch.judging.conditions import TOKENS, WHOLE, bucket_of, bucket_text
+from logwatch.judging.judgements import judgement_of
 from logwatch.model import seconds_of
 
 if TYPE_CHECKING:
@@ -134,12 +136,17 @@ def _chart(
             span, single = min(2 * span, SPANS[1]), 1
             continue
         span, single = SPANS[0], 1 if taken > SPANS[0] else min(2 * single, SPANS[1])
-        for index in cycles[at : at + single].tolist():
-            cycle = columns.cycle(index)
-            judgement = judgements.charted(series, phase, values[index].item(), cycle)
-            if judgement is not None:
-                yield index, judgement
-        at += single
+        end = min(at + single, len(cycles))
+        for each in range(at, end):
+            value, line, context = (
+                column[each].item() for column in (samples.values, samples.lines, samples.contexts)
+            )
+            known = None if math.isnan(context) else context
+            finding = judgements.charted(series, phase, value, line, samples.times[each], known)
+            if finding is not None:
+                index = int(cycles[each])
+                yield index, judgement_of(columns.cycle(index), phase, value, finding, series.chart)
+        at = end
 
 
 def _count(series: SeriesMemory, times: Sequence[str | None], taken: int) -> None:

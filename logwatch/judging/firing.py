@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,20 @@ class Held:
     gone: bool = False
 
 
+class Newest:
+    """A chart's newest samples, and their clipped mean, which several statistics may ask for."""
+
+    def __init__(self, ring: Sequence[tuple[float, int, str | None]], run: int) -> None:
+        self.ring = ring
+        self.values = [z for z, _, _ in ring]
+        self.run = run
+
+    @cached_property
+    def recent(self) -> float:
+        """The mean of the last `run`, clipped at 4 scales from their median."""
+        return _clipped_mean(self.values[-self.run :])
+
+
 def opened(
     *,
     kind: str,
@@ -72,16 +87,15 @@ def opened(
     mean: float,
     hits: int,
     onset: Moment,
-    ring: Sequence[tuple[float, int, str | None]],
+    seen: Newest,
     base: Baseline,
     level: float,
     least: float,
-    run: int,
 ) -> Firing | Held:
     """The firing of a statistic whose evidence passes the gates, or which gate holds it back."""
     if kind == "level_shift":
-        return _shift(size, since, mean, onset, ring, base, level, least, run)
-    newest = [z for z, _, _ in ring]
+        return _shift(size, since, mean, onset, seen, base, level, least)
+    newest = seen.values
     if kind == "spread":
         inner = [z for z in newest if abs(z) <= CLIP] or [0.0]
         middle = fmean(inner)
@@ -148,18 +162,16 @@ def _shift(
     since: int,
     mean: float,
     onset: Moment,
-    ring: Sequence[tuple[float, int, str | None]],
+    samples: Newest,
     base: Baseline,
     level: float,
     least: float,
-    run: int,
 ) -> Firing | Held:
     sign = 1.0 if size > 0 else -1.0
-    newest = [z for z, _, _ in ring]
-    recent = _clipped_mean(newest[-run:])
+    newest, run, recent = samples.values, samples.run, samples.recent
     start = _onset_in_ring(newest, recent) if abs(recent) >= 1.5 else 0
     if start:
-        since, onset = len(newest) - start, Moment(*ring[start][1:])
+        since, onset = len(newest) - start, Moment(*samples.ring[start][1:])
     if since < run:
         return Held(f"only {since} samples, {run} are needed")
     effect = recent if start or abs(mean) > 3.0 else mean
@@ -275,6 +287,8 @@ def _sized(firing: Firing, base: Baseline, samples: int) -> Finding:
 
 
 def _clipped_mean(values: Sequence[float]) -> float:
+    if max(values) - min(values) <= CLIP:  # as nearly always, none is that far from the median
+        return fmean(values)
     middle = median(values)
     return fmean([min(max(value, middle - CLIP), middle + CLIP) for value in values])
 

@@ -134,9 +134,10 @@ class Judgements:
             series = self._series(cycle, phase, bucket_text(bucket))
             if series is None:
                 continue
-            judgement = self.charted(series, phase, value, cycle)
-            if judgement is not None:
-                yield judgement
+            context = cycle.conditions.context_tokens
+            finding = self.charted(series, phase, value, cycle.place.line, cycle.time, context)
+            if finding is not None:
+                yield judgement_of(cycle, phase, value, finding, series.chart)
 
     def _series(self, cycle: Cycle, phase: str, bucket: str) -> SeriesMemory | None:
         """The series' memory, moved to the end; a new one needs room that a forgotten one leaves."""
@@ -158,21 +159,26 @@ class Judgements:
         known[key] = series
         return series
 
-    def charted(self, series: SeriesMemory, phase: str, value: float, cycle: Cycle) -> Judgement | None:
-        """Let a series' chart take one sample; what it has to say that is worth a word."""
+    def charted(
+        self,
+        series: SeriesMemory,
+        phase: str,
+        value: float,
+        line: int,
+        time: str | None,
+        context: float | None,
+    ) -> Finding | None:
+        """Let a series' chart take one sample; what it found that is worth a word."""
         series.samples += 1
         if not series.chart.frozen:
-            now = seconds_of(cycle.time)
+            now = seconds_of(time)
             if now is not None:
                 series.first_s = now if series.first_s is None else series.first_s
                 series.last_s = now
-        context = None if phase == TOKENS else cycle.conditions.context_tokens
         chart = self._chart(series, phase)
-        finding = chart.update(value, cycle.place.line, cycle.time, context)
+        finding = chart.update(value, line, time, None if phase == TOKENS else context)
         series.chart = chart.memory
-        if finding is None or (phase == TOKENS and finding.direction == "high"):
-            return None
-        return _judgement(cycle, phase, value, finding, series.chart)
+        return None if finding is not None and phase == TOKENS and finding.direction == "high" else finding
 
     def _chart(self, series: SeriesMemory, phase: str) -> Chart:
         least = TOKENS_EFFECT if phase == TOKENS else self.rules.least_effect
@@ -204,7 +210,8 @@ def side_of(value: float, limits: Limits) -> Signal:
     return Signal.BELOW if value < limits.low else Signal.IN_BAND
 
 
-def _judgement(cycle: Cycle, phase: str, value: float, finding: Finding, memory: ChartMemory) -> Judgement:
+def judgement_of(cycle: Cycle, phase: str, value: float, finding: Finding, memory: ChartMemory) -> Judgement:
+    """What a chart found at a cycle; its memory is as it found it."""
     over = finding.change is Change.RESOLVED
     signal = Signal.IN_BAND if over else Signal.ABOVE if finding.direction == "high" else Signal.BELOW
     margin = 4 * memory.base.scale if memory.base else 0.0
