@@ -66,7 +66,7 @@ PARTS = {
         Part("faults", "faults.py", 600),
         Part("soak", "soak.py --share 0.04", 900, alone=False),
         Part("lines", "fuzz_lines.py --seconds 30", 600, alone=False),
-        Part("fuzz", "fuzz.py --seconds 8", 900, alone=False),
+        Part("fuzz", "fuzz.py --seconds 8 --workers 2", 900, alone=False),
     ),
     "long": (
         Part("idle", "load.py --only idle", 120),
