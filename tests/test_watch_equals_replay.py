@@ -26,6 +26,8 @@ SETTINGS = Settings.of_config(Config())
 BULK = Bulk(load_grammars())
 
 PIECES = [
+    b"[2024-10-28 13:04:11 TP0] Traceback (most recent call last):\n",
+    b"Traceback (most recent call last):\n",
     b"[2026-02-11 08:15:02 TP0] ",
     b"[2026-02-11 08:15:03.123 DP1 TP0] ",
     b"[08:15:04] ",

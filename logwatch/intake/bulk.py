@@ -11,6 +11,7 @@ streaming pipeline. So the records are those of the streaming form, whatever the
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ from logwatch.reading.lines import MAX_BYTES
 from logwatch.reading.records import Records
 from logwatch.reading.requests import WORK
 from logwatch.reading.whole import Piece
-from logwatch.reading.wrappings import rank_of
+from logwatch.reading.wrappings import TRACEBACK, rank_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,6 +60,7 @@ PREFIX = (
     r"^\[[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?"
     r"(?: [A-Z][A-Z_]{0,20}[0-9]{1,6}){0,6}\] (?:[^\[({<\n]|\[EAGLE3)"
 )
+_STRANGE = "\x1b|\r|" + re.escape(f"] {TRACEBACK}")
 _DATE_AT, _CLOCK_AT, _DATE_SIZE = 1, 12, 10
 
 
@@ -269,7 +271,7 @@ class _Reading:
 def _framed(wanted: pl.DataFrame, data: bytes) -> pl.DataFrame:
     """Text, column, date, clock and tags of each line; the text is null where its framing is not sure."""
     line = pl.col("line")
-    strange = line.str.contains("\x1b|\r" + ("" if data.isascii() else "|\ufffd"))
+    strange = line.str.contains(_STRANGE + ("" if data.isascii() else "|\ufffd"))
     # Taken apart by positions: the prefix is ASCII, and its `]` is the line's first. Groups cost twice as much.
     cut = wanted.select(
         pl.int_range(pl.len()).alias("at"),

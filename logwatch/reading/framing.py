@@ -17,8 +17,8 @@ then the text before it and the text behind it are frames of their own. A messag
 Two kinds of lines are plain, and who reads whole columns may frame them without this stage; all others must
 pass through it in order:
 
-- one that begins with SGLang's prefix, goes on with none of `[({<`, and holds no escape, no `%|`, and no
-  `[20` behind the prefix: its message is what follows;
+- one that begins with SGLang's prefix, goes on with none of `[({<` nor with `wrappings.TRACEBACK`, and holds no
+  escape, no `%|`, and no `[20` behind the prefix: its message is what follows;
 - one that begins with blanks and a letter and holds none of `] `, `%|`, `it/s`, `s/it` and no escape: its
   message is the whole line, without time and rank.
 """

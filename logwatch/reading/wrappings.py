@@ -24,6 +24,10 @@ _PROGRAM = r"[\w.-]{1,80}\ [\w./@:-]{1,80}"
 COLOURS = re.compile(r"\x1b(?:\[[0-9;:?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 """Terminal escapes: colours, cursor movements, titles."""
 
+TRACEBACK = "Traceback (most recent call last):"
+"""Behind SGLang's prefix, up to 0.3.6, a process' end; behind nothing any request's error. So the prefix leaves its
+bracket, from `]` on, before this message alone: the grammar knows the one from the other by it."""
+
 REPEATED = re.compile(r" \[repeated \d+x across cluster\]")
 """What Ray adds to a line that stands for several; its own hint may follow."""
 
@@ -173,7 +177,10 @@ def sglang_prefix(text: str, position: int) -> Peeled | None:
     if not match:
         return None
     date, clock, zone, tags = match.groups()
-    return Peeled(match.end(), iso(date, clock, zone), rank_of(tags) if tags else None)
+    end = match.end()
+    if text.startswith(TRACEBACK, end):
+        end -= 2  # its `] ` stays
+    return Peeled(end, iso(date, clock, zone), rank_of(tags) if tags else None)
 
 
 def find_prefix(text: str, position: int) -> int:

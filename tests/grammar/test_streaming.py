@@ -464,6 +464,7 @@ EVENTS = {
     "crash": [
         "Scheduler hit an exception: Traceback (most recent call last):",
         "TpModelWorkerClient hit an exception: Traceback (most recent call last):",
+        "Exception in ModelTpServer:",
         "Received sigquit from a child proces. It usually means the child failed.",
         "Received sigquit from a child process. It usually means the child failed.",
         "Child process unexpectedly failed with an exit code 131. pid=4",
@@ -502,9 +503,16 @@ def test_events(event, text):
     assert READER.read(text) == Parsed("event", {"event": event, "text": text.strip()})
 
 
+def test_the_oldest_crash():
+    """A traceback behind SGLang's prefix, whose bracket the framing leaves there: the text is without it."""
+    text = "Traceback (most recent call last):"
+    assert READER.read(f"] {text}") == Parsed("event", {"event": "crash", "text": text})
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        param("traceback of a request", "Traceback (most recent call last):"),
         param("settings with a time-out", "watchdog_timeout=300, crash_dump_folder=None"),
         param(
             "graph of the prefill",

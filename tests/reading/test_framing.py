@@ -367,6 +367,24 @@ def test_the_writer_is_named_by_the_wrappings(before, writer):
     assert (frame.writer, frame.text) == (writer, MESSAGE)
 
 
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        pytest.param("[2024-10-28 13:04:11 TP0] {}", "] {}", id="SGLang 0.3.6"),
+        pytest.param("[03:51:54] {}", "] {}", id="SGLang 0.3.3"),
+        pytest.param("2024-10-28T13:04:11.1Z stderr F [2024-10-28 13:04:11 TP0] {}", "] {}", id="in a container"),
+        pytest.param("{}", "{}", id="without a prefix"),
+        pytest.param("ERROR 10-11 12:27:29 engine.py:157] {}", "{}", id="another program's"),
+        pytest.param("[2026-03-10 04:30:10] Scheduler hit an exception: {}", "Scheduler hit an exception: {}", id="later"),
+    ],
+)  # fmt: skip
+def test_only_the_prefix_leaves_its_bracket_before_a_traceback(line, text):
+    """The oldest servers said no more when they died, and any request's error says the same without the prefix."""
+    line, text = (each.format("Traceback (most recent call last):") for each in (line, text))
+    (frame,) = frames_of(line)
+    assert (frame.text, frame.column) == (text, len(line) - len(text) + 1)
+
+
 def test_tables_with_bars_are_not_docker_compose():
     """NCCL's tables hold bars, and a phase's label is not a service's name."""
     line = "node-a:5637:5670 [0] NCCL INFO Latency/AlgBw |    Tree/    LL |    Tree/ LL128 |"
