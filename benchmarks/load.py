@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,15 @@ TICK_S = 0.1
 DECODE_EVERY, REPORT_EVERY = 100, 1000
 """Lines of a file between two decode lines, and between two reports: mostly access lines, as in life."""
 BASE_MS, STEP_MS = 19.0, 1e-6
+
+
+AS_PROMETHEUS = {
+    "Accept": "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;version=0.0.4;q=0.5",
+    "Accept-Encoding": "gzip",
+}
+LIVE_S = 2.0
+PROBE_S = 0.005
+"""Computing that is timed beside the scrapes: how much longer it takes is what else the machine does."""
 
 
 @dataclass
@@ -141,6 +151,8 @@ class Watch:
     """What was seen of the daemon while it worked."""
 
     scrapes_s: list[float] = field(default_factory=list)
+    texts_s: list[float] = field(default_factory=list)
+    busy_s: list[float] = field(default_factory=list)
     rss_mb: list[float] = field(default_factory=list)
     lag_s: list[float] = field(default_factory=list)
     lag_bytes: list[float] = field(default_factory=list)
@@ -148,11 +160,22 @@ class Watch:
 
 
 def look(running: Daemon, watch: Watch, done: threading.Event) -> None:
-    """Scrape all metrics once a second, as Prometheus does more rarely."""
-    while not done.wait(1.0):
+    """Scrape all metrics once a second, as Prometheus does more rarely, and once more as plain text."""
+    asked = urllib.request.Request(f"{running.address}/metrics", headers=AS_PROMETHEUS)
+    while not done.wait(0.5):
+        begun = time.monotonic()
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            answer.read()
+        watch.scrapes_s.append(time.monotonic() - begun)
+        begun, computed = time.monotonic(), time.thread_time()
+        while time.thread_time() - computed < PROBE_S:
+            pass
+        watch.busy_s.append(time.monotonic() - begun)
+        if done.wait(0.5):
+            break
         begun = time.monotonic()
         text = running.get("/metrics")
-        watch.scrapes_s.append(time.monotonic() - begun)
+        watch.texts_s.append(time.monotonic() - begun)
         lags: dict[str, list[float]] = {"logwatch_lag_seconds": [0.0], "logwatch_lag_bytes": [0.0]}
         for line in text.splitlines():
             name = line.partition("{")[0]
@@ -271,9 +294,19 @@ def sustained(
         ("lag in bytes, worst", f"{max(watch.lag_bytes, default=0) / 1e6:.1f} MB", "bounded"),
         ("time to finish after the last line", f"{behind:.2f} s", ""),
         (
-            "scrape of everything, p50 / p99",
+            "scrape of everything as Prometheus asks (OpenMetrics, gzip), p50 / p99",
             f"{ms(quantile(watch.scrapes_s, 0.5))} / {ms(quantile(watch.scrapes_s, 0.99))}",
             "p99 < 100 ms",
+        ),
+        (
+            "scrape of everything as plain text, p50 / p99",
+            f"{ms(quantile(watch.texts_s, 0.5))} / {ms(quantile(watch.texts_s, 0.99))}",
+            "p99 < 100 ms",
+        ),
+        (
+            f"{ms(PROBE_S)} of computing beside it took, p50 / p99 (a busy machine)",
+            f"{ms(quantile(watch.busy_s, 0.5))} / {ms(quantile(watch.busy_s, 0.99))}",
+            "",
         ),
         ("resident memory, at a third / at the end", f"{early:.0f} / {rss[-1]:.0f} MB", "flat"),
         (
@@ -457,11 +490,12 @@ def idle(folder: Path, starts: int) -> tuple[str, list[str]]:
     """Start-up and the idle daemon."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "a.log").write_text("".join(report(19.1) for _ in range(20)))
-    startups = []
+    startups, computed = [], []
     config = toml([{"path": f"{folder}/a.log", "start": "beginning"}])
     for _ in range(starts):
         with daemon(folder / "daemon", config) as running:
             startups.append(running.startup_s)
+            computed.append(running.cpu_s)
     with daemon(folder / "daemon", config) as running:
         time.sleep(3.0)
         used, begun = running.cpu_s, time.monotonic()
@@ -475,11 +509,50 @@ def idle(folder: Path, starts: int) -> tuple[str, list[str]]:
             f"{min(startups):.2f} / {quantile(startups, 0.5):.2f} s",
             "< 0.7 s",
         ),
+        ("processor time until then, best", f"{min(computed):.2f} s", ""),
         ("resident memory, idle", f"{memory:.0f} MB", "< 64 MB"),
         ("polars loaded", "yes" if "polars" in loaded else "no", "no"),
         ("processor time, idle", f"{share:.1%} of a core", ""),
     ]
     return table("Idle", rows), ["polars is loaded by `watch`"] if "polars" in loaded else []
+
+
+def many(folder: Path, files: int, live: int, seconds: float) -> tuple[str, list[str]]:
+    """Processor time of many files of which few live, beside that of the few alone."""
+    shares, rows = [], []
+    for count in (live, files):
+        logs = folder / str(count) / "logs"
+        logs.mkdir(parents=True)
+        paths = [logs / f"node{number:04}.log" for number in range(count)]
+        for path in paths:
+            path.write_text(report(19.0) + ACCESS)
+        config = toml([{"path": f"{logs}/*.log", "start": "beginning"}])
+        with daemon(folder / str(count) / "daemon", config) as running:
+            done = threading.Event()
+            writer = threading.Thread(target=_live, args=(paths[:: count // live], done))
+            time.sleep(5.0)  # all were read and committed
+            writer.start()
+            time.sleep(2.0)
+            used, begun = running.cpu_s, time.monotonic()
+            time.sleep(seconds)
+            shares.append((running.cpu_s - used) / (time.monotonic() - begun))
+            done.set()
+            writer.join()
+            rows += [
+                (f"{count:,} files, {live} of them live", f"{shares[-1]:.2%} of a core", ""),
+                ("its resident memory, descriptors", f"{running.rss_mb:.0f} MB, {running.descriptors}", ""),
+            ]
+    rows.append((f"so {files - live:,} idle files cost", f"{shares[1] - shares[0]:.2%} of a core", "< 0.5 %"))
+    return table(f"Many files, each live one with a report every {LIVE_S:.0f} s", rows), []
+
+
+def _live(paths: list[Path], done: threading.Event) -> None:
+    """Write a report and some access lines to one file after the other."""
+    number = 0
+    while not done.wait(LIVE_S / len(paths)):
+        with paths[number % len(paths)].open("a") as file:
+            file.write(report(19.0 + number * 1e-6) + ACCESS * 5)
+        number += 1
 
 
 def main() -> int:
@@ -491,13 +564,14 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=50_000)
     parser.add_argument("--clients", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--only", choices=["sustained", "attacks", "latency", "idle"])
+    parser.add_argument("--only", choices=["sustained", "attacks", "latency", "idle", "many"])
     arguments = parser.parse_args()
     wrong = []
     with tempfile.TemporaryDirectory(prefix="logwatch-load-") as name:
         folder = Path(name)
         parts = {
             "idle": lambda: idle(folder / "idle", 5),
+            "many": lambda: many(folder / "many", 2000, 10, min(60.0, arguments.seconds)),
             "latency": lambda: latency(folder / "latency", arguments.rounds),
             "attacks": lambda: attacks(folder / "attacks", arguments.clients, 15.0),
             "sustained": lambda: sustained(

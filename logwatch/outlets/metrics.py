@@ -210,19 +210,21 @@ class Metrics:
             alive: Streams that are being followed: a clock that jumps forward takes none of them.
         """
         with self._lock:
-            now = self._clock()
-            for name in alive:
-                if (stream := self.memory.streams.get(label(name))) is not None:
-                    stream.seen_s = now
-            gone = []
-            for name, stream in self.memory.streams.items():
-                stream.seen_s = min(stream.seen_s, now)
-                if now - stream.seen_s > self.ttl_s:
+            now, gone = self._clock(), []
+            streams = self.memory.streams
+            # A stream that is heard of now and then is seldom among these, so that thousands cost nothing.
+            odd = [name for name, each in streams.items() if not 0 <= now - each.seen_s <= self.ttl_s]
+            living = {label(name) for name in alive} if odd else set()
+            for name in odd:
+                if name in living or streams[name].seen_s > now:
+                    streams[name].seen_s = now
+                else:
                     gone.append(name)
-            self._books.forget(set(gone))
-            if gone and self._committed is not None:
-                left = {name: each for name, each in self._committed.streams.items() if name not in gone}
-                self._committed = replace(self._committed, streams=left)
+            if gone:
+                self._books.forget(set(gone))
+                if self._committed is not None:
+                    left = {name: each for name, each in self._committed.streams.items() if name not in gone}
+                    self._committed = replace(self._committed, streams=left)
             return gone
 
     # Scrapes and pages.

@@ -159,7 +159,8 @@ class Books:
             if len(entries) >= cap:
                 self.memory.overflow[what] += 1
                 name = OVERFLOW
-            entries.setdefault(name, make())
+            if name not in entries:
+                entries[name] = make()
         return name
 
     def _stream(self, name: str) -> str:
