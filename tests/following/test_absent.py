@@ -41,11 +41,14 @@ def written(path, text, seconds_from_now):
     "killed", [pytest.param(True, id="around a kill"), pytest.param(False, id="between two looks")]
 )
 @pytest.mark.parametrize("generations", [1, 3])
-def test_what_came_and_went_unseen_is_read(tmp_path, killed, generations):
+@pytest.mark.parametrize(
+    "source", [pytest.param("a.log", id="a fixed path"), pytest.param("*.log", id="a pattern")]
+)
+def test_what_came_and_went_unseen_is_read(tmp_path, source, killed, generations):
     """The log was missing, then came and was rotated away: all of it is read, once, in order."""
     log = tmp_path / "a.log"
     written(tmp_path / "a.log.9", reports(99), -3600)
-    watching = Watching(log)
+    watching = Watching(tmp_path / source)
     watching.read()
     watching.commit()
     if killed:
@@ -57,31 +60,8 @@ def test_what_came_and_went_unseen_is_read(tmp_path, killed, generations):
     written(log, reports(generations), 10)
     watching.read()
     watching.commit()
-    watching.kill()
     watching.finish()
     assert seen(watching) == list(range(generations + 1))
-
-
-@pytest.mark.parametrize(
-    "killed", [pytest.param(True, id="around a kill"), pytest.param(False, id="between two looks")]
-)
-def test_a_new_file_of_a_pattern_that_was_rotated_at_once(tmp_path, killed):
-    """A file that came after the last commit is read whole, though it was rotated away before the next look."""
-    other, log = tmp_path / "x.log", tmp_path / "a.log"
-    written(other, reports(50), -3600)
-    written(tmp_path / "a.log.9", reports(99), -3600)
-    watching = Watching(tmp_path / "*.log")
-    watching.read()
-    watching.commit()
-    if killed:
-        log.write_text(reports(0))
-        watching.read()
-        watching.kill()
-    written(tmp_path / "a.log.1", reports(0), 1)
-    written(log, reports(1, 2), 5)
-    watching.read()
-    watching.finish()
-    assert [number for number in seen(watching) if number != 50] == [0, 1, 2]
 
 
 def test_what_lay_there_before_is_left(tmp_path):
