@@ -19,11 +19,10 @@ from pydantic import TypeAdapter
 from logwatch.model import Change, Cycle, Incident, Item, Judgement, Level, Notice, Notify, Signal, seconds_of
 from logwatch.outlets.deliver_courier import Letter
 from logwatch.outlets.state_file import FILE, Kept, is_damage, open_state
+from logwatch.outlets.state_retention import Retention
 
-PRUNE_ROWS = 2000
-PRUNE_EVERY_S = 60.0
-LEAP_S = 86400.0
-BELIEVED_AFTER_S = 3600.0
+MOST_OPEN = 2000
+"""Samples whose judgement may still come."""
 _INCIDENT: TypeAdapter[Incident] = TypeAdapter(Incident)
 _SAMPLE_COLUMNS = (
     "at_s, read_s, stream, rank, run, time, path, line, phase, seconds, cycles, share, tokens_per_cycle, batch_size, "
@@ -60,7 +59,7 @@ class State:
         self.failing = False
         self.urgent = False
         self.commits = self.errors = 0
-        self._notify, self._clock, self._uptime = notify, clock, uptime
+        self._notify, self._clock = notify, clock
         self._lock = threading.RLock()
         self._connection, self._kept, self._on_disk = open_state(self.directory, notify)
         self._inode = self._current_inode()
@@ -73,9 +72,7 @@ class State:
         self._incidents: list[Incident] = []
         self._unsaved_positions: set[str] = set()
         self._unsaved_memories: set[str] = set()
-        self._pruned = -1e18
-        self._leapt: float | None = None
-        self._last_clock: float | None = None
+        self._retention = Retention(clock, uptime)
         if self._kept.positions and not self._stored():
             self._rewrite()
 
@@ -206,7 +203,7 @@ class State:
             ]
             self._samples.append(row)
             self._open_samples[id(cycle), phase] = row
-        if len(self._open_samples) > PRUNE_ROWS:
+        if len(self._open_samples) > MOST_OPEN:
             self._open_samples = {(id(cycle), phase): row for phase, row in self._last_rows(cycle)}
 
     def _last_rows(self, cycle: Cycle) -> list[tuple[str, list[Any]]]:
@@ -288,7 +285,7 @@ class State:
         if self.failing:
             self.failing = False
             self._notify(Notice("state_recovered", "the state is committed again; reading goes on"))
-        self._prune()
+        self._retention.prune(self._connection, self.keep_s)
 
     # -- trouble ------------------------------------------------------------------------------------------------
 
@@ -348,39 +345,6 @@ class State:
 
     def _stored(self) -> bool:
         return bool(self._connection.execute("SELECT count(*) FROM positions").fetchone()[0])
-
-    # -- retention ----------------------------------------------------------------------------------------------
-
-    def _prune(self) -> None:
-        """Delete a bounded number of rows that are too old. A clock that leaps is believed after an hour only."""
-        now, uptime = self._clock(), self._uptime()
-        if uptime - self._pruned < PRUNE_EVERY_S:
-            return
-        elapsed = min(uptime - self._pruned, PRUNE_EVERY_S * 10)
-        if self._last_clock is not None and abs(now - self._last_clock - elapsed) > LEAP_S:
-            self._leapt = uptime
-        self._last_clock, self._pruned = now, uptime
-        if self._leapt is not None and uptime - self._leapt < BELIEVED_AFTER_S:
-            return
-        try:
-            full = self._delete_before(now - self.keep_s)
-            self._connection.execute("PRAGMA incremental_vacuum(256)").fetchall()
-        except sqlite3.Error:
-            return  # a commit that fails for the same reason says so
-        if full:
-            self._pruned = -1e18 if self._last_clock is None else uptime - PRUNE_EVERY_S
-
-    def _delete_before(self, limit_s: float) -> bool:
-        samples = self._connection.execute(
-            "DELETE FROM samples WHERE id IN (SELECT id FROM samples WHERE at_s < ? AND read_s < ? LIMIT ?)",
-            (limit_s, limit_s, PRUNE_ROWS),
-        ).rowcount
-        self._connection.execute(
-            "DELETE FROM incidents WHERE id IN "
-            "(SELECT id FROM incidents WHERE NOT open AND at_s < ? AND read_s < ? LIMIT ?)",
-            (limit_s, limit_s, PRUNE_ROWS),
-        )
-        return samples >= PRUNE_ROWS
 
 
 def _row(letter: Letter) -> tuple[int, str, str, str, float, int]:

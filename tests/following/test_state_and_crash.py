@@ -22,8 +22,9 @@ from logwatch.config import Config
 from logwatch.daemon import Daemon
 from logwatch.model import Change, Conditions, Cycle, Incident, Moment, Place
 from logwatch.outlets.log import Log
-from logwatch.outlets.state import PRUNE_ROWS, State
+from logwatch.outlets.state import State
 from logwatch.outlets.state_file import FILE, VERSION
+from logwatch.outlets.state_retention import ROWS
 from tests.following.harness import append, copytruncate, serials
 from tests.following.watching import Watching
 
@@ -452,7 +453,7 @@ def test_retention_deletes_in_bounded_batches(states):
     """Old samples and closed incidents go a bounded number at a time; open incidents and new samples stay."""
     clock, uptime = Clock(), Clock(0.0)
     state = states(clock=clock, uptime=uptime, keep_s=86400.0)
-    for number in range(PRUNE_ROWS + 500):
+    for number in range(ROWS + 500):
         state.take(cycle(number))
     for key, change in (("closed", Change.OPENED), ("closed", Change.RESOLVED), ("open", Change.OPENED)):
         state.take(incident(change, key, onset=None))
