@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from queue import Empty, Queue
 from typing import TypeVar
@@ -13,10 +13,11 @@ from typing import TypeVar
 from logwatch.backlog import Backlog
 from logwatch.config import Config
 from logwatch.errors import LogwatchError
-from logwatch.intake.chunks import Chunk, Lag, Range
+from logwatch.intake.chunks import Chunk, Range
 from logwatch.intake.tail import Tail
 from logwatch.intake.wake import Waker
 from logwatch.model import Item, Level, Notice, Sink
+from logwatch.observing import Observing
 from logwatch.outlets.deliver import Deliver
 from logwatch.outlets.deliver_alerts import Book
 from logwatch.outlets.history import History
@@ -46,7 +47,6 @@ BULK_BYTES = 16 << 20
 """A backlog of so many bytes in one file is read by the bulk path."""
 COMMIT_S = 0.5
 HOUSEKEEPING_S = 1.0
-OBSERVE_ALL_S = 30.0
 RECOVERY_S = 300.0
 """How long a start may take that has to mend a large state file."""
 HEALTHY_S = 60.0
@@ -87,6 +87,7 @@ class Daemon:
         self._metrics = Metrics(
             self._settings.bands, config.speculation.baseline_tokens_per_second, committed=True
         )
+        self._observing = Observing(self._metrics)
         self._receivers = receivers_of(config)
         self._further = tuple(sinks)
         self._state_directory = state_directory
@@ -98,10 +99,7 @@ class Daemon:
         self._reading: dict[str, tuple[str, int]] = {}
         self._dirty: set[str] = set()
         self._told = False
-        self._delivered: dict[str, tuple[int, int]] = {}
-        self._lagged: set[str] = set()
-        self._observed: set[str] = set()
-        self._committed = self._kept_house = self._observed_s = -1e9
+        self._committed = self._kept_house = -1e9
         self.on_ready: Callable[[], object] = lambda: None
         site = Site(
             metrics=self._metrics,
@@ -354,27 +352,16 @@ class Daemon:
     def _keep_house(self) -> None:
         """What is looked at about once a second: lag, vanished streams, status, sign of life."""
         lags = self._tail.lag()
-        self._observe_sources(lags)
+        self._observing.sources(lags, time.monotonic())
         self._metrics.observe_files(self._tail.open_files)
         self._board.forget(self._metrics.expire(alive=lags))
         for stream in self._pipelines.keys() - lags.keys():
             self._take(self._pipelines.pop(stream).finish())
             self._reading.pop(stream, None)
             self._dirty.add(stream)
-        self._observe_delivery()
+        self._told |= self._observing.delivery(self._deliver.status())
         self._keep_open()
         self._systemd.status(self._status())
-
-    def _observe_sources(self, lags: Mapping[str, Lag]) -> None:
-        """Tell the metrics of lag; of the many that have none only now and then, so that they stay known."""
-        now = time.monotonic()
-        lagging = {stream for stream, lag in lags.items() if lag.bytes or lag.seconds}
-        told = lagging | self._lagged | (lags.keys() - self._observed)
-        if now - self._observed_s >= OBSERVE_ALL_S:
-            self._observed_s, told = now, set(lags)
-        for stream in told & lags.keys():
-            self._metrics.observe_source(stream, lags[stream].bytes, lags[stream].seconds)
-        self._lagged, self._observed = lagging, set(lags)
 
     def _keep_open(self) -> None:
         """Have systemd hold the logs that are being read: one deleted during a restart can still be read."""
@@ -384,24 +371,6 @@ class Daemon:
         for name in self._kept_open - now.keys():
             self._systemd.forget(name)
         self._kept_open = set(now)
-
-    def _observe_delivery(self) -> None:
-        """Carry the couriers' figures, which begin at 0 in each life, into the counters, which do not."""
-        states = self._deliver.status()
-        for now in states:
-            if now.name not in self._delivered:
-                self._metrics.add_receiver(now.name)
-                self._told = True
-            before = self._delivered.get(now.name, (0, 0))
-            self._told |= before != (now.delivered, now.failed)
-            for outcome, new in (
-                ("delivered", now.delivered - before[0]),
-                ("failed", now.failed - before[1]),
-            ):
-                for _ in range(new):
-                    self._metrics.observe_alert(now.name, outcome)
-            self._delivered[now.name] = (now.delivered, now.failed)
-        self._metrics.observe_pending(sum(now.pending for now in states))
 
     def _beat(self) -> None:
         """On the server's thread, about once a second: tell systemd that all parts move."""

@@ -32,6 +32,7 @@ LEVELS = {
     "config": 3,
     "pipeline": 4,
     "wiring": 4,
+    "observing": 4,
     "backlog": 5,
     "serving": 5,
     "daemon": 6,
