@@ -235,9 +235,12 @@ class Beside:
             and self.is_unknown(path, facts)
             and self.is_copy(path, mark)
         ]
-        for path, facts in copies:
-            is_last = path == copies[-1][0]
-            if not self._is_read(path, facts, by_name=not (moved and is_last)):
+        certain = {copies[-1][0]} if moved and copies else set()
+        certain |= {path for path, facts in copies if same_time(facts.modified_ns, part.modified_ns)}
+        for path, facts in sorted(
+            copies, key=lambda copy: not same_time(copy[1].modified_ns, part.modified_ns)
+        ):
+            if not self._is_read(path, facts, by_name=path not in certain):
                 yield path, facts
 
     def continue_in(self, part: Part, path: str, facts: Facts) -> None:
@@ -304,21 +307,32 @@ class Beside:
         alike = self._alike(path)
         if not alike:
             return False
+        candidates = self._candidates()
+        there = {each.identity for _, each in candidates}
         same = next((done for done in alike if same_time(done.modified_ns, facts.modified_ns)), None)
         if same is None:
-            there = {each.identity for _, each in self._candidates()}
+            if by_name:
+                self._read_by_time(path, candidates)
             for done in alike:
                 if not _may_become(done.path, path):
                     continue
                 if done.identity in there:
                     return True  # it is being packed, or was copied: which of them goes on is seen later
-                if by_name and done.path != path:
+                if by_name and done.path != path and done in self.finished:
                     same = done
-                    self._forget(done)  # a file lives on in one other at most
                     break
-        if same is not None:
-            self.finish(Finished(path, facts.identity, same.mark, same.line, facts.modified_ns))
-        return same is not None
+        if same is None:
+            return False
+        if same.identity not in there:
+            self._forget(same)  # a file lives on in one other at most
+        self.finish(Finished(path, facts.identity, same.mark, same.line, facts.modified_ns))
+        return True
+
+    def _read_by_time(self, but: str, candidates: Iterable[tuple[str, Facts]]) -> None:
+        """Note all unknown files but one that are, by content and time, copies of files that were read."""
+        for path, facts in candidates:
+            if path not in {but, self._lineage.path} and facts.identity not in self._shop.known:
+                self._is_read(path, facts, by_name=False)
 
     def _forget(self, done: Finished) -> None:
         self.finished = [each for each in self.finished if each is not done]
@@ -346,12 +360,15 @@ class Beside:
                     part.packed_as = facts
                     self._shop.known[facts.identity] = self._lineage
                     return True
-            elif same_time(facts.modified_ns, now.modified_ns) or (
-                # A copy made before a truncation that is still to come.
-                not (part.final or part.nameless) and facts.modified_ns > part.since_ns
-            ):
+            elif same_time(facts.modified_ns, now.modified_ns) or self._is_backup(part, now, facts):
                 return True
         return False
+
+    def _is_backup(self, part: Part, now: Facts, copy: Facts) -> bool:
+        """Whether a file can be a copy of the live one, made before a truncation that is still to come."""
+        if part.final or part.nameless or copy.modified_ns <= part.since_ns:
+            return False
+        return now.size > copy.size or now.modified_ns <= copy.modified_ns
 
     def _is_nameless(self, part: Part) -> bool:
         return all(facts.identity != part.identity for _, facts in self._candidates())

@@ -82,7 +82,12 @@ class Lineage(Succession):
             if self.behind:
                 break
             if self.parts[0] is part and not self._is_over(part):
-                break
+                live = self.parts[-1]
+                if live is part or live.modified_ns == live.since_ns:
+                    break
+                self._look_before(live)  # written and emptied again while it waits to be read
+                if self.parts[1] is live:
+                    break
             if self.parts[0] is part:
                 yield from self._finish(part)
         self._note_lag()

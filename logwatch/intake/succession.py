@@ -124,10 +124,12 @@ class Succession:
     def _look_at_size(self, live: Part, facts: Facts) -> None:
         """A file only grows: one that became smaller was truncated."""
         shrunk = not live.packed and facts.size < max(live.size, live.offset)
-        before = live.size
+        before, before_ns = live.size, live.modified_ns
         live.see(facts)
         if shrunk:
             self._truncated(live, before, "size")
+        elif not facts.size and facts.modified_ns != before_ns:
+            self._look_before(live)  # written and emptied again between two looks
         if live.offset != self._grown[0]:
             self._grown = (live.offset, self._shop.clock())
         if self._mounted:
@@ -212,12 +214,14 @@ class Succession:
     def _succeed(self, old: Part, facts: Facts) -> int:
         """Line up what came between a file that lost its name and the one that has it now; how many files."""
         old.nameless = True
+        seen_ns = old.modified_ns
         found = self.beside.find(old)
         if found:
             self._verify(old)  # it may have been truncated before it was renamed
             old = self.parts[-1]
         old.final = True
-        between = self.beside.between(old.modified_ns, {facts.identity, old.identity})
+        since_ns = seen_ns if old.packed else old.modified_ns  # a packed copy may have a time of its own
+        between = self.beside.between(since_ns, {facts.identity, old.identity})
         if not found:
             if old.offset == 0 and between:
                 old.size = 0  # nothing was read of it, so its copy is among those in between

@@ -260,6 +260,9 @@ def test_parquet_is_read_by_arrow_too(state, tmp_path):
     export_parquet(state.directory, tmp_path / "out")
     table = dataset.dataset(tmp_path / "out", partitioning="hive").to_table()
     assert table.num_rows == 4
+    # Spark reads neither nanoseconds nor unsigned numbers, and takes a time without a zone for local time.
+    assert str(table.schema.field("instant").type) == "timestamp[us, tz=UTC]"
+    assert not [field.name for field in table.schema if "uint" in str(field.type)]
     assert set(table.column("stream").to_pylist()) == {"a.log"}
     schemas = {str(dataset.dataset(path).schema) for path in (tmp_path / "out").rglob("*.parquet")}
     assert len(schemas) == 1
