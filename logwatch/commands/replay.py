@@ -80,7 +80,8 @@ def command(
 ) -> None:
     """Judge old logs as the daemon would have, and sum them up.
 
-    PATH is a file (plain, gz, zst, xz or bz2), a directory, a glob in quotes, or - for standard input.
+    PATH is a file (plain, gz, zst, xz or bz2), a directory, a glob in quotes, an address in an object store
+    (s3://, gs://), or - for standard input.
 
     \b
     Examples:
