@@ -3,6 +3,7 @@
 import gzip
 import random
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -17,6 +18,7 @@ from logwatch.model import Change, Level, Notice
 from logwatch.outlets.memories import read_back, written
 from logwatch.outlets.metrics import Metrics
 from logwatch.outlets.metrics_samples import families_of
+from logwatch.outlets.metrics_text import Pages
 from logwatch.outlets.web.exposition import Exposition
 
 TEXT, OPEN = "text/plain", "application/openmetrics-text;version=1.0.0"
@@ -63,13 +65,21 @@ class Life:
 
     def restart(self):
         self.commit()
+        before = unseen(self.metrics.memory)
         self.begin()
+        assert unseen(self.metrics.memory) == before
 
     def vanish(self):
         self.now += self.metrics.ttl_s + 1
         gone = self.metrics.expire(alive=STREAMS[:1])
         for name in gone:
             self.copied.streams.pop(name, None)
+
+
+def unseen(memory):
+    """All of it but when streams were last alive, which is not kept each time."""
+    streams = {name: replace(stream, seen_s=0.0) for name, stream in memory.streams.items()}
+    return replace(memory, streams=streams)
 
 
 def own(text):
@@ -225,6 +235,22 @@ def test_a_compressed_scrape_is_the_same_scrape(accept):
             answer = scraped(exposition, accept, gzip=True)
             assert answer.gzipped
             assert own(gzip.decompress(answer.body)) == expected(metrics, accept)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"bands": {"target_verify": (0.018, 0.0205)}}, id="other bands"),
+        pytest.param({"open_incidents": {}}, id="an incident that is over"),
+    ],
+)
+def test_kept_text_follows_what_lies_outside_a_stream(change):
+    """A rank's text depends on the bands and on what is open, though the rank itself is the same object."""
+    metrics, pages = Metrics(committed=True), Pages(exemplars=False)
+    fill(metrics)
+    pages.write(shown(metrics))
+    changed = replace(shown(metrics), **change)
+    assert pages.write(changed) == Pages(exemplars=False).write(changed) != pages.write(shown(metrics))
 
 
 def test_what_did_not_change_is_shared_and_what_did_is_not():
