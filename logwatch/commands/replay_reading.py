@@ -54,6 +54,7 @@ class Reading:
         self._config = config
         self._take = take
         self._bulk: Bulk | None = None
+        self._wanted = DENSE_CHUNK  # bytes at once; the thread that unpacks may see a change late
         self.unseen: Counter[str] = Counter()
 
     def items(self, archive: Archive, path: str, progress: Callable[[int], None]) -> Iterator[Item]:
@@ -70,18 +71,24 @@ class Reading:
     def _units(self, archive: Archive, path: str) -> Iterator[tuple[int, Unit]]:
         """The file's units, and how many bytes of it were read so far."""
         cutter = Cutter(path)
-        size = 0
-        dense = True
-        while data := _gather(archive, DENSE_CHUNK if dense else CHUNK):
+        pieces = self._pieces(archive)
+        consumed = size = 0
+        for consumed, data in pieces if archive.form == "plain" else _ahead(pieces):
             size += len(data)
             if self._bulk is None and size > SMALL:
                 self._bulk = _bulk(self._config)
             for unit in cutter.cut(data, self._bulk):
                 found = unit.found
                 dense = found is None or found.matched * (1 << 20) > DENSE * len(unit.data)
-                yield archive.consumed, unit
+                self._wanted = DENSE_CHUNK if dense else CHUNK
+                yield consumed, unit
         for unit in cutter.finish():
-            yield archive.consumed, unit
+            yield consumed, unit
+
+    def _pieces(self, archive: Archive) -> Iterator[tuple[int, bytes]]:
+        """The file's bytes, and how many of it were read so far; of an archive, unpacked in a thread of their own."""
+        while data := _gather(archive, self._wanted):
+            yield archive.consumed, data
 
 
 def _bulk(config: Config) -> Bulk:

@@ -25,7 +25,7 @@ from logwatch.intake.bulk_found import Found, Origin, Places
 from logwatch.intake.bulk_laid import Laid
 from logwatch.intake.bulk_layouts import Layouts
 from logwatch.intake.bulk_learning import Learner
-from logwatch.intake.bulk_requests import Unclaimed
+from logwatch.intake.bulk_requests import Unclaimed, unclaimed
 from logwatch.intake.bulk_sieve import Sieve
 from logwatch.model import Line, Malformed, Place, Record
 from logwatch.reading.framing import Framing
@@ -167,8 +167,8 @@ class Bulk:
         found, work = reading.read(lines)
         self._dense = found.count * DENSE > len(ends)
         matched, malformed = found.counts()
-        unclaimed = Unclaimed(data, path, line, offset, starts, starts[work], hidden)
-        return Chunk(len(ends), unclaimed, matched, malformed, found)
+        other = unclaimed(data, path, line, offset, starts, starts[work], hidden=hidden)
+        return Chunk(len(ends), other, matched, malformed, found)
 
     def _learn(self, reading: _Reading, lines: pl.DataFrame) -> pl.DataFrame:
         """Learn from some of the lines that no layout took, from all if they are few; those that are left then."""

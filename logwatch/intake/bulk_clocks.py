@@ -16,7 +16,6 @@ from logwatch.reading.requests import LONG_S, MANY
 if TYPE_CHECKING:
     from logwatch.intake.bulk_found import Ints
     from logwatch.intake.bulk_layouts import Bools, Bytes, Words
-    from logwatch.intake.bulk_requests import Unclaimed
 
 _STAMP: Final = b"[2026-02-11 08:57:52"
 _FRACTION: Final = b".123"
@@ -42,25 +41,26 @@ def _mask(text: bytes) -> Mask:
 _STAMPED, _FRACTIONED = _mask(_STAMP), _mask(_STAMP + _FRACTION)
 
 
-def are_short(chunk: Unclaimed, begins: Ints, ends: Ints) -> Bools:
+def are_short(text: bytes, starts: Ints, begins: Ints, ends: Ints) -> Bools:
     """Which stretches surely last less than a minute, and hold fewer lines than make a record without times.
 
     False where some line's clock is not plain to see.
 
     Args:
-        chunk: The bytes, and where lines begin in them.
+        text: A chunk.
+        starts: Where its lines begin.
         begins: Where the line before each stretch begins.
         ends: Where the line behind it does.
     """
-    data = np.frombuffer(chunk.data, np.uint8)
-    first = np.searchsorted(chunk.starts, begins) + 1
-    sizes = np.searchsorted(chunk.starts, ends) - first
+    data = np.frombuffer(text, np.uint8)
+    first = np.searchsorted(starts, begins) + 1
+    sizes = np.searchsorted(starts, ends) - first
     if not sizes.all():
         short: Bools = sizes == 0
-        short[~short] = are_short(chunk, begins[~short], ends[~short])
+        short[~short] = are_short(text, starts, begins[~short], ends[~short])
         return short
     bounds = np.concatenate([[0], sizes.cumsum()])
-    begin = chunk.starts[np.arange(bounds[-1]) + np.repeat(first - bounds[:-1], sizes)]
+    begin = starts[np.arange(bounds[-1]) + np.repeat(first - bounds[:-1], sizes)]
     rows = words_from(data, begin, _WORDS)
     # Most lines have the clock of the line before: only the first of these is looked at, as far as that goes.
     head = np.zeros(len(rows), np.bool_)
@@ -74,9 +74,7 @@ def are_short(chunk: Unclaimed, begins: Ints, ends: Ints) -> Bools:
     good = stamped.copy()
     blank = np.flatnonzero(data[begin] == ord(" "))
     if len(blank) <= MOST_BLANK * len(begins):
-        good[blank] = [
-            _TIMELESS.match(chunk.data, position) is not None for position in begin[blank].tolist()
-        ]
+        good[blank] = [_TIMELESS.match(text, position) is not None for position in begin[blank].tolist()]
     digits = rows.view(np.uint8).T[list(_PLACES)] & 0x0F
     seconds = (digits * np.array(_SECONDS, np.int64)[:, np.newaxis]).sum(axis=0)
     latest = np.maximum.reduceat(np.where(stamped, seconds, -_FAR), at)

@@ -48,8 +48,8 @@ class Unclaimed:
 
     Attributes:
         line, offset: Number and offset of the chunk's first line.
-        starts: Positions in `data` at which lines begin.
-        work: Of them, those of lines of work.
+        work: Positions in `data` at which lines of work begin, in order.
+        long: Of them, those before stretches that may last long enough for a record.
         hidden: Whether some lines may say what their bytes do not.
     """
 
@@ -57,13 +57,33 @@ class Unclaimed:
     path: str
     line: int
     offset: int
-    starts: Ints
     work: Ints
+    long: Ints
     hidden: bool
 
     def answers(self, reader: Reader) -> Answers:
         """What was answered in the chunk; the reader's grammars are those that found its records."""
         return _Lines(self, reader).answers()
+
+
+def unclaimed(
+    data: bytes, path: str, line: int, offset: int, starts: Ints, work: Ints, *, hidden: bool
+) -> Unclaimed:
+    """A chunk's lines beside those of work.
+
+    Args:
+        data: As the others, see `Unclaimed`.
+        path: The file.
+        line: Of the first line.
+        offset: Of the first line.
+        starts: Positions at which lines begin.
+        work: Of them, those of lines of work.
+        hidden: Whether some lines may say what their bytes do not.
+    """
+    large = np.flatnonzero(np.diff(work) >= SOME * _SHORTEST)
+    if len(large):
+        large = large[~are_short(data, starts, work[large], work[large + 1])]
+    return Unclaimed(data, path, line, offset, work, work[large], hidden)
 
 
 class _Lines:
@@ -81,10 +101,8 @@ class _Lines:
         if not len(work):
             return Answers(partial(self._between, 0, size))
         first, last = int(work[0]), int(work[-1])
-        large = np.flatnonzero(np.diff(work) >= SOME * _SHORTEST)
-        if len(large):
-            large = large[~are_short(self._chunk, work[large], work[large + 1])]
-        gaps = zip(work[large].tolist(), work[large + 1].tolist(), strict=True)
+        begins = np.searchsorted(work, self._chunk.long)
+        gaps = zip(work[begins].tolist(), work[begins + 1].tolist(), strict=True)
         many = any(self._are_many(begin, end) for begin, end in gaps)
         return Answers(partial(self._between, 0, first), partial(self._between, last, size), many)
 

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logwatch.intake.bulk_clocks import are_short
-from logwatch.intake.bulk_requests import Unclaimed
 from logwatch.model import seconds_of
 from logwatch.reading.framing import Framing
 from logwatch.reading.lines import Lines
@@ -29,8 +28,7 @@ def short(*stretches):
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10) + 1
     starts = np.concatenate([[0], ends[:-1]])
     places = np.array(work)
-    chunk = Unclaimed(data, "p", 1, 0, starts, places, hidden=False)
-    return are_short(chunk, places[:-1], places[1:]).tolist()
+    return are_short(data, starts, places[:-1], places[1:]).tolist()
 
 
 @pytest.mark.parametrize(
