@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from outlet_items import cycle, decode, incident, judgement, malformed, read, run_started
 from prometheus_client import CollectorRegistry
@@ -172,7 +172,14 @@ def samples(families):
     }
 
 
+A_STREAM_GOES = [
+    lambda life: life.metrics.take(cycle(stream=STREAMS[1])),
+    *(Life.commit, Life.vanish, Life.restart),
+]
+
+
 @given(steps=st.lists(some_steps, max_size=40), look=st.integers(1, 5))
+@example(steps=A_STREAM_GOES, look=1)
 @settings(max_examples=150, deadline=None)
 def test_a_scrape_is_what_the_library_writes_of_the_last_commit(steps, look):
     """Whatever was fed, committed, removed and restarted: the kept text is that of a writer without memory."""
