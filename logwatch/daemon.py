@@ -282,6 +282,7 @@ class Daemon:
             config = self._load()
             settings = Settings.of_config(config)
             told = receivers_of(config)
+            before = self.address
             self._serving.configure(config)  # the last that may refuse: it changes what is in force
         except LogwatchError as error:
             problems = str(error)
@@ -298,7 +299,8 @@ class Daemon:
             self._metrics.configure(settings.bands, config.speculation.baseline_tokens_per_second)
             self._deliver.configure(told, links_of(self._config, self.address))
             self._metrics.observe_reload(successful=True)
-            self._log.say(Level.INFO, "configuration loaded again")
+            moved = f"; metrics at {self.address}/metrics from now on" if self.address != before else ""
+            self._log.say(Level.INFO, f"configuration loaded again{moved}")
             if config.follow.mode != self._waker.mode:
                 what = f"`follow.mode` stays {self._waker.mode!r} until a restart; all else is in force"
                 self._log.say(Level.WARNING, what)

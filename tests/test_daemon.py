@@ -199,13 +199,14 @@ def test_a_reload_changes_all_of_the_http_side(tmp_path):
         runbooks = {"runbook_url": "https://runbooks.example/logwatch"}
         return watch_config(log, http=http, alerting=runbooks)
 
-    with running(watch_config(log), tmp_path / "state", lambda: given["config"]) as (daemon, eyes, _out):
+    with running(watch_config(log), tmp_path / "state", lambda: given["config"]) as (daemon, eyes, out):
         eyes.wait(opened)
         before, there = daemon.address, free_address()
         assert status_of(f"{before}/-/reload", "POST") == 403
         given["config"] = with_http(listen=there, enable_reload=True)
         daemon.reload()
         until(lambda: daemon.address == f"http://{there}")
+        until(lambda: f"loaded again; metrics at http://{there}/metrics from now on" in out.getvalue())
         assert "https://runbooks.example/logwatch/" in fetch(daemon, "/")
         until(lambda: status_of(f"{before}/-/healthy") == 0)
         # This one is answered by a server that is on its way out.
