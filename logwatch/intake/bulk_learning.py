@@ -20,7 +20,7 @@ from logwatch.grammar.shapes import fixed_shape, pairs_of, shape_of
 from logwatch.grammar.streaming import BLANKS, Reader, RuleReader
 from logwatch.grammar.vocabulary import NUMBERS, RECORDS
 from logwatch.intake.bulk_layouts import LONGEST, MOST_DIGITS, WORD, Figure, Layout, Layouts
-from logwatch.reading.wrappings import rank_of
+from logwatch.reading.wrappings import TRACEBACK, rank_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,6 +67,8 @@ class Learner:
             return False
         if prefix is None:
             return BARE.match(text) is not None and "] " not in text and self._learn_message(text, bare=True)
+        if text.startswith(TRACEBACK, prefix.end()):
+            return False  # the framing leaves the prefix's bracket before it
         end = prefix.end(1)
         free = [at for at in range(end) if "0" <= text[at] <= "9"]
         tags = prefix[2]

@@ -97,6 +97,7 @@ def test_only_digits_may_differ(known, line):
         pytest.param(PHASE + "\r" + PHASE, id="a carriage return"),
         pytest.param("(RayWorker pid=12) " + DECODE, id="a wrapping"),
         pytest.param(AT + DECODE, id="two prefixes"),
+        pytest.param(AT + "Traceback (most recent call last):", id="what keeps its prefix's bracket"),
         pytest.param(DECODE + " " * 2000, id="a very long line"),
     ],
 )
