@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -232,6 +233,14 @@ def check(data, size, chosen):
 def test_columns_give_what_objects_give(chosen, seed, mishaps, rate, size):
     """Whatever happens to a server, and however its log is cut: incidents, summary and memory are equal."""
     check(Server(seed, mishaps).log(1200, rate), size, chosen)
+
+
+@pytest.mark.parametrize("size", [50_000, 700_000])
+def test_all_logs_in_one_stream_give_the_same(size):
+    """Real servers' logs and every collected case, one after the other and each twice."""
+    logs = Path(__file__).parents[1] / "fixtures" / "logs"
+    files = sorted(path for path in logs.rglob("*") if path.is_file() and path.suffix in {".log", ".txt"})
+    check(b"\n".join(path.read_bytes() * 2 for path in files), size, SETTINGS)
 
 
 @pytest.mark.parametrize("what", WORST)
