@@ -121,18 +121,20 @@ class _Format:
         self._pages = Pages(exemplars=is_openmetrics)
         self.lock = threading.Lock()
         self._memory: MetricsMemory | None = None
-        self._families: dict[str, bytes] = {}
         self._text = b""
+        self._spans: dict[str, tuple[int, int]] = {}
         self._packed: tuple[bytes, zlib._Compress] | None = None
 
     def renew(self, memory: MetricsMemory) -> None:
         """Write anew what is not this memory's."""
         if memory is not self._memory:
-            texts = self._pages.write(memory)
-            self._families = {name: text.encode() for name, text in texts.items()}
-            self._text = b"".join(
-                part for name, head in self._heads.items() for part in (head, self._families.get(name, b""))
-            )
+            texts, pieces, end = self._pages.write(memory), [], 0
+            for name, head in self._heads.items():
+                lines = texts.get(name, "").encode()
+                pieces += [head, lines]
+                end += len(head) + len(lines)
+                self._spans[name] = end - len(lines), end
+            self._text = b"".join(pieces)
             self._memory, self._packed = memory, None
 
     def whole(self, rest: bytes, *, gzip: bool) -> bytes:
@@ -153,7 +155,7 @@ class _Format:
         for name, head in self._heads.items():
             own = f"logwatch_{name}".encode()
             if any(start.startswith(own) for start in starts):
-                every = self._families.get(name, b"").splitlines(keepends=True)
+                every = self._text[slice(*self._spans[name])].splitlines(keepends=True)
                 lines = [line for line in every if line.startswith(starts)]
                 found += [head.partition(b"# UNIT ")[0], *lines] if lines else []
         return b"".join(found)
