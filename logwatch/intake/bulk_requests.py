@@ -50,6 +50,7 @@ class Unclaimed:
         line, offset: Number and offset of the chunk's first line.
         work: Positions in `data` at which lines of work begin, in order.
         long: Of them, those before stretches that may last long enough for a record.
+        last: Number of the last line of work; 0 where there is none.
         hidden: Whether some lines may say what their bytes do not.
     """
 
@@ -59,6 +60,7 @@ class Unclaimed:
     offset: int
     work: Ints
     long: Ints
+    last: int
     hidden: bool
 
     def answers(self, reader: Reader) -> Answers:
@@ -83,7 +85,8 @@ def unclaimed(
     large = np.flatnonzero(np.diff(work) >= SOME * _SHORTEST)
     if len(large):
         large = large[~are_short(data, starts, work[large], work[large + 1])]
-    return Unclaimed(data, path, line, offset, work, work[large], hidden)
+    last = line + int(np.searchsorted(starts, work[-1])) if len(work) else 0
+    return Unclaimed(data, path, line, offset, work, work[large], last, hidden)
 
 
 class _Lines:
@@ -99,12 +102,16 @@ class _Lines:
         """See `Unclaimed.answers`."""
         work, size = self._chunk.work, len(self._chunk.data)
         if not len(work):
-            return Answers(partial(self._between, 0, size))
+            return Answers(partial(self._between, 0, size, self._chunk.line))
         first, last = int(work[0]), int(work[-1])
         begins = np.searchsorted(work, self._chunk.long)
         gaps = zip(work[begins].tolist(), work[begins + 1].tolist(), strict=True)
         many = any(self._are_many(begin, end) for begin, end in gaps)
-        return Answers(partial(self._between, 0, first), partial(self._between, last, size), many)
+        return Answers(
+            partial(self._between, 0, first, self._chunk.line),
+            partial(self._between, last, size, self._chunk.last),
+            many,
+        )
 
     def _are_many(self, begin: int, end: int) -> bool:
         """Whether so many lie between two lines of work that they may make a record; not all are looked at."""
@@ -115,17 +122,18 @@ class _Lines:
         if len(positions) < SOME or len(positions) >= MANY:
             return len(positions) >= MANY
         looks = sorted({*positions[::SOME], positions[-1]})
-        times = [time for _, time, _ in self._at(looks, begin)]
+        times = [time for _, time, _ in self._at(looks, begin, 0)]  # no numbers of lines are wanted
         return len(times) != len(looks) or any(makes_record(len(positions), times[0], time) for time in times)
 
-    def _between(self, begin: int, end: int) -> Iterator[Answer]:
-        """Requests answered in these lines, the first of which may be one of work."""
-        return self._at(found.start() for found in self._sought.finditer(self._chunk.data, begin, end))
+    def _between(self, begin: int, end: int, number: int) -> Iterator[Answer]:
+        """Requests answered in these lines, the first of which has the number and may be one of work."""
+        positions = (found.start() for found in self._sought.finditer(self._chunk.data, begin, end))
+        return self._at(positions, begin, number)
 
-    def _at(self, positions: Iterable[int], counted: int = 0) -> Iterator[Answer]:
-        """Requests answered in the lines of these positions; lines are counted from `counted` on."""
+    def _at(self, positions: Iterable[int], counted: int, number: int) -> Iterator[Answer]:
+        """Requests answered in the lines of these positions; the line that begins at `counted` has the number."""
         data, path, offset = self._chunk.data, self._chunk.path, self._chunk.offset
-        number, end = self._chunk.line, 0
+        end = 0
         for position in positions:
             if position < end:
                 continue  # twice in a line
