@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = ROOT / ".work" / "fuzz" / "words"
-LONGEST = {"state_file": 40_000, "chunks": 3_000, "restart": 2_000, "scrape": 3_000}
+LONGEST = {"state_file": 40_000, "chunks": 3_000, "replay": 3_000, "restart": 2_000, "scrape": 3_000}
 HANGS_S = 120
 """An input that takes longer hangs; far above what the dearest takes on a busy machine."""
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]

@@ -24,12 +24,14 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from pydantic import TypeAdapter, ValidationError
 
+from logwatch.commands.replay_reading import Cutter, Feeder
 from logwatch.config import Config, load_config
 from logwatch.errors import ConfigError, GrammarError, LogwatchError
-from logwatch.grammar.load import parse_grammar
+from logwatch.grammar.load import load_grammars, parse_grammar
 from logwatch.grammar.streaming import Reader
+from logwatch.intake.bulk import Bulk
 from logwatch.intake.tail import Source, Tail
-from logwatch.model import Item, Notice, Read
+from logwatch.model import Item, Notice, Read, Record
 from logwatch.outlets.metrics import Metrics, build_registry
 from logwatch.outlets.metrics_memory import MetricsMemory
 from logwatch.outlets.state import State
@@ -142,6 +144,30 @@ def chunks(data: bytes) -> None:
     expected = _split([*one.feed_bytes(whole), *one.finish()])
     got = _split([*(item for piece in pieces for item in many.feed_bytes(piece)), *many.finish()])
     assert got == expected
+
+
+def _told(items: Iterable[Item], unseen: Counter[str]) -> tuple[list[Item], Counter[str], Counter[str]]:
+    """What was found, how many records of each kind, and how much was read."""
+    found, read = _split(items)
+    kinds = Counter(item.kind for item in found if isinstance(item, Record))
+    del read["ignored"]  # a line that bulk never looks at is none
+    return [item for item in found if not isinstance(item, Record)], kinds + unseen, read
+
+
+@cache
+def _bulk() -> Bulk:
+    return Bulk(load_grammars())
+
+
+def replay(data: bytes) -> None:
+    """Whatever a log holds and however it is cut: `replay`, which reads in bulk, finds what `watch` finds."""
+    pieces, whole = _cut(data)
+    steady, pipeline = (Pipeline(_settings(), "s", "p") for _ in range(2))
+    expected = _told([*steady.feed_bytes(whole), *steady.finish()], Counter())
+    cutter, feeder = Cutter("p"), Feeder(pipeline, "p")
+    units = [unit for piece in pieces if piece for unit in cutter.cut(piece, _bulk())]
+    items = [item for unit in (*units, *cutter.finish()) for item in feeder.take(unit)]
+    assert _told([*items, *pipeline.finish()], feeder.unseen) == expected
 
 
 @cache
@@ -348,6 +374,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     each.__name__: each
     for each in (
         chunks,
+        replay,
         restart,
         scrape,
         pattern,

@@ -36,11 +36,11 @@ def test_what_was_found_stays_repaired(case):
     TARGETS[case.parent.name](case.read_bytes())
 
 
-@pytest.mark.parametrize("target", ["chunks", "restart", "scrape"])
+@pytest.mark.parametrize("target", ["chunks", "replay", "restart", "scrape"])
 @a_few
 @given(data=logs)
 def test_logs(target, data):
-    """Any log, cut and restarted anywhere: the same records, judgements and incidents; metrics and page are sound."""
+    """Any log, cut, restarted and read in bulk anywhere: the same findings; metrics and page are sound."""
     TARGETS[target](data)
 
 
