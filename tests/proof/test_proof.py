@@ -62,6 +62,17 @@ def test_what_was_done_is_kept(programs):
     assert "**Not finished**: cut." in block
 
 
+def test_the_long_run_renews_the_peers_of_the_front_page(programs, tmp_path):
+    """The table alone goes into README.md."""
+    programs.write_text(MARKS.replace("proof-quick", "proof"))
+    (tmp_path / "README.md").write_text("a\n<!-- peers -->\nold\n<!-- end of peers -->\nb\n")
+    (programs.parent / "peers.py").write_text(
+        "print('### Peers\\n\\n| s | t |\\n|---|---|\\n| x | 1 of 1 |\\n')"
+    )
+    proof.Proof("long", [proof.Part("peers", "peers.py", 60)]).run(write=True)
+    assert kit.block(tmp_path / "README.md", "peers") == "\n| s | t |\n|---|---|\n| x | 1 of 1 |\n"
+
+
 @pytest.mark.parametrize("size", sorted(proof.PARTS))
 def test_every_part_is_a_program_that_knows_its_options(size):
     """No part of the hour fails at its end for a misspelt option."""
