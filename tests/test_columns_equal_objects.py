@@ -229,7 +229,7 @@ def check(data, size, chosen):
     st.sampled_from([0.001, 0.01, 0.05]),
     st.integers(20_000, 400_000),
 )
-@settings(max_examples=8, deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5, deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
 def test_columns_give_what_objects_give(chosen, seed, mishaps, rate, size):
     """Whatever happens to a server, and however its log is cut: incidents, summary and memory are equal."""
     check(Server(seed, mishaps).log(1200, rate), size, chosen)
