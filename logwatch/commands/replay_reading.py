@@ -121,6 +121,11 @@ class Cutter:
 
     def cut(self, data: bytes, bulk: Bulk | None) -> Iterator[Unit]:
         """Units that these bytes complete."""
+        if not self._midline and (end := data.rfind(b"\n") + 1):
+            whole = b"".join((self._rest, memoryview(data)[:end]))  # nearly always, and copied once only
+            self._rest = data[end:]
+            yield self._unit(whole, bulk)
+            return
         data = self._rest + data
         self._rest = b""
         end = data.rfind(b"\n") + 1

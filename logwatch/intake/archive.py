@@ -127,8 +127,8 @@ class Archive:
         while 0 < len(self._head) < 6 and (more := self._raw(PIECE)):  # a pipe gives what it has
             self._head += more
         self.form = form_of(self._head)
-        self._pieces = self._plain() if self.form == "plain" else self._unpacked()
-        self._left = b""
+        self._pieces = self._unpacked()
+        self._left = self._head if self.form == "plain" else b""
 
     def __enter__(self) -> Self:
         return self
@@ -138,7 +138,7 @@ class Archive:
 
     def close(self) -> None:
         """Close the source."""
-        self._pieces = iter(())
+        self._pieces, self._left = iter(()), b""
         self._source.close()
 
     def read(self, size: int = CHUNK) -> bytes:
@@ -146,6 +146,8 @@ class Archive:
         if size < 0:
             return b"".join(iter(self.read, b""))
         while not self._left:
+            if self.form == "plain":  # in one piece, however large: copies cost more than the log does
+                return b"" if self._source.closed else self._raw(size)
             piece = next(self._pieces, None)
             if piece is None:
                 return b""
@@ -161,12 +163,6 @@ class Archive:
             return b""
         self.consumed += len(data)
         return data
-
-    def _plain(self) -> Iterator[bytes]:
-        head, self._head = self._head, b""
-        yield head
-        while data := self._raw(CHUNK):
-            yield data
 
     def _unpacked(self) -> Iterator[bytes]:
         """Members one after the other, zero padding between them passed over."""
