@@ -256,7 +256,7 @@ class Metrics:
     def still(self) -> Iterator[tuple[MetricsMemory, Facts]]:
         """What a scrape shows now, while whoever counts waits.
 
-        It is not altered later either: streams and ranks that change are replaced by other objects.
+        It is not altered later either: streams, ranks and phases that change are replaced by other objects.
         """
         with self._lock:
             yield (self.memory.copy() if self._committed is None else self._committed), self._facts

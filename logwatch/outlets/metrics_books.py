@@ -59,8 +59,8 @@ class Books:
     ) -> None:
         self.memory = MetricsMemory(bands=shown(bands))
         self.baseline = baseline_tokens_per_second
-        self.changed: dict[str, set[str]] = {}
-        """Streams that were booked to, and which of their ranks; the caller empties it."""
+        self.changed: dict[str, dict[str, set[str]]] = {}
+        """Streams that were booked to, which of their ranks, and of these which phases; the caller empties it."""
         self._clock = clock
         self._paths: dict[str, str] = {}
 
@@ -123,7 +123,7 @@ class Books:
         """All series of these streams go."""
         for name in streams:
             del self.memory.streams[name]
-            self.changed[name] = set()
+            self.changed[name] = {}
         self._paths = {path: stream for path, stream in self._paths.items() if stream not in streams}
         open_incidents = self.memory.open_incidents
         for key in [key for key, each in open_incidents.items() if each.stream in streams]:
@@ -136,9 +136,9 @@ class Books:
         self.touch_all()
 
     def touch_all(self) -> None:
-        """Every stream and rank counts as changed."""
+        """Every stream, rank and phase counts as changed."""
         for name, stream in self.memory.streams.items():
-            self.changed[name] = set(stream.ranks)
+            self.changed[name] = {tags: set(rank.phases) for tags, rank in stream.ranks.items()}
 
     def restore(self, memory: MetricsMemory) -> None:
         """Go on from what was read back; what is known already stays known."""
@@ -166,17 +166,17 @@ class Books:
     def _stream(self, name: str) -> str:
         """The label value of a stream that is about to change."""
         entered = self._enter(self.memory.streams, label(name), MAX_STREAMS, "stream", StreamMemory)
-        self.changed.setdefault(entered, set())
+        self.changed.setdefault(entered, {})
         return entered
 
-    def _rank(self, stream: str, rank: str | None) -> RankMemory:
-        """A rank, about to change, of the stream with that label value."""
+    def _rank(self, stream: str, rank: str | None) -> tuple[RankMemory, set[str]]:
+        """A rank, about to change, of the stream with that label value; and its phases that changed."""
         ranks = self.memory.streams[stream].ranks
         entered = self._enter(ranks, label(rank or ""), MAX_RANKS, "rank", RankMemory)
-        self.changed[stream].add(entered)
-        return ranks[entered]
+        return ranks[entered], self.changed[stream].setdefault(entered, set())
 
-    def _phase(self, rank: RankMemory, phase: str) -> PhaseMemory:
+    def _phase(self, rank: RankMemory, changed: set[str], phase: str) -> PhaseMemory:
+        """A phase of that rank, about to change."""
         name = label(phase)
         if name not in rank.phases:
             # A phase with a band always has a place: a hostile log cannot push it out.
@@ -188,6 +188,7 @@ class Books:
             kinds = rank.incidents.setdefault(name, {})
             for kind in ("out_of_band",) * (name in self.memory.bands) + ("level_shift",):
                 kinds.setdefault(kind, 0)
+        changed.add(name)
         return rank.phases[name]
 
     def _of(self, place: Place) -> str:
@@ -207,7 +208,7 @@ class Books:
         if item.kind not in {"decode", "spec_metrics"}:
             return
         name = self._of(item.place)
-        stream, rank = self.memory.streams[name], self._rank(name, item.rank)
+        stream, (rank, _) = self.memory.streams[name], self._rank(name, item.rank)
         fields = item.fields
         for field in ("running_requests", "generation_tokens_per_second", "tokens_per_cycle"):
             if (value := _amount(stream, fields.get(field))) is not None:
@@ -226,7 +227,7 @@ class Books:
     def _cycle(self, item: Cycle) -> None:
         name = self._stream(item.stream)
         self.learn(item.place.path, item.stream)
-        stream, rank = self.memory.streams[name], self._rank(name, item.rank)
+        stream, (rank, changed) = self.memory.streams[name], self._rank(name, item.rank)
         now = self._clock()
         stream.seen_s = rank.sample_read_s = now
         rank.sample_s = instant(item.time, now)
@@ -234,7 +235,7 @@ class Books:
             stream.run["version"] = label(item.conditions.version)
         for phase, value_s in item.phases_s.items():
             if is_amount(value_s):
-                self._phase(rank, phase).observe(value_s, max(0, item.cycles), item.place)
+                self._phase(rank, changed, phase).observe(value_s, max(0, item.cycles), item.place)
             else:
                 stream.rejected += 1
         if (tokens := _amount(stream, item.tokens_per_cycle)) is not None:
@@ -249,12 +250,13 @@ class Books:
     def _judgement(self, item: Judgement) -> None:
         if item.chart != "band" or item.phase not in item.cycle.phases_s:
             return
-        phase = self._phase(self._rank(self._stream(item.cycle.stream), item.cycle.rank), item.phase)
+        rank, changed = self._rank(self._stream(item.cycle.stream), item.cycle.rank)
+        phase = self._phase(rank, changed, item.phase)
         phase.in_band = item.signal is Signal.IN_BAND
         phase.low_s, phase.high_s = item.limits.low, item.limits.high
 
     def _incident(self, item: Incident) -> None:
-        rank = self._rank(self._stream(item.stream), item.rank)
+        rank, _ = self._rank(self._stream(item.stream), item.rank)
         phase, kind = label(item.phase), label(item.kind)
         phases = rank.incidents
         kinds = phases[self._enter(phases, phase, MAX_PHASES, "phase", dict[str, int])]

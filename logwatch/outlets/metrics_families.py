@@ -148,9 +148,9 @@ def write_bands(pen: Pen, stream: str, bands: Bands) -> None:
 
 
 def write_rank(
-    pen: Pen, stream: str, tags: str, rank: RankMemory, bands: Bands, is_open: Collection[tuple[str, str]]
+    pen: Pen, stream: str, tags: str, rank: RankMemory, is_open: Collection[tuple[str, str]]
 ) -> None:
-    """A rank with its phases and incidents, of which those open are given by phase and kind."""
+    """What a rank has besides its phases. Incidents that are open are given by phase and kind."""
     labels = {"rank": tags, "stream": stream}
     pen.add("tokens_per_cycle", labels, rank.tokens_per_cycle)
     pen.add("estimated_tokens_per_second", labels, rank.estimated_tokens_per_second)
@@ -160,8 +160,6 @@ def write_rank(
     pen.add("generation_tokens_per_second", labels, rank.generation_tokens_per_second)
     pen.add("last_sample_timestamp_seconds", labels, rank.sample_s)
     pen.add("last_sample_read_timestamp_seconds", labels, rank.sample_read_s)
-    for phase, each in rank.phases.items():
-        _write_phase(pen, labels | {"phase": phase}, each, bands.get(phase, (None, None)))
     for phase, kinds in rank.incidents.items():
         for kind, count in kinds.items():
             which = labels | {"phase": phase, "kind": kind}
@@ -169,12 +167,12 @@ def write_rank(
             pen.add("incident_open", which, (phase, kind) in is_open)
 
 
-def _write_phase(
-    pen: Pen, labels: Mapping[str, str], phase: PhaseMemory, band: tuple[float | None, float | None]
-) -> None:
+def write_phase(pen: Pen, stream: str, tags: str, name: str, phase: PhaseMemory, bands: Bands) -> None:
+    """A phase of a rank."""
+    labels, (low_s, high_s) = {"phase": name, "rank": tags, "stream": stream}, bands.get(name, (None, None))
     pen.add("phase_seconds", labels, phase.last_s)
-    pen.add("band_low_seconds", labels, band[0] if phase.low_s is None else phase.low_s)
-    pen.add("band_high_seconds", labels, band[1] if phase.high_s is None else phase.high_s)
+    pen.add("band_low_seconds", labels, low_s if phase.low_s is None else phase.low_s)
+    pen.add("band_high_seconds", labels, high_s if phase.high_s is None else phase.high_s)
     pen.add("phase_in_band", labels, phase.in_band)
     pen.add("cycle_phase_seconds", labels, phase.seconds)
     pen.add("cycles", labels, phase.cycles)

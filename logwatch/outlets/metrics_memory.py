@@ -21,7 +21,10 @@ EDGES_S: tuple[float, ...] = (
 )
 """Upper edges of the histogram's buckets, seconds; `+Inf` follows. Dense around the tuned 19 ms."""
 
-Changed: TypeAlias = Mapping[str, Collection[str]]
+Ranks: TypeAlias = Mapping[str, Collection[str]]
+"""Phases that changed, by rank; a rank without any changed itself."""
+
+Changed: TypeAlias = Mapping[str, Ranks]
 """Ranks that changed, by stream; a stream without any changed itself."""
 
 OVERFLOW = "overflow"
@@ -69,6 +72,10 @@ class PhaseMemory:
     sum_s: float = 0.0
     sightings: dict[int, Sighting] = field(default_factory=dict)
 
+    def copy(self) -> PhaseMemory:
+        """An independent copy."""
+        return replace(self, buckets=self.buckets.copy(), sightings=dict(self.sightings))
+
     def observe(self, value_s: float, cycles: int, place: Place) -> None:
         """Count one sample that covers so many cycles."""
         bucket = bisect_left(EDGES_S, value_s)
@@ -102,10 +109,11 @@ class RankMemory:
     sample_s: float | None = None
     sample_read_s: float | None = None
 
-    def copy(self) -> RankMemory:
-        """An independent copy."""
+    def copy(self, before: RankMemory | None = None, changed: Collection[str] = ()) -> RankMemory:
+        """An independent copy; phases that did not change since the copy `before` are shared with it."""
+        kept = {} if before is None else before.phases
         phases = {
-            name: replace(phase, buckets=phase.buckets.copy(), sightings=dict(phase.sightings))
+            name: phase.copy() if name in changed or name not in kept else kept[name]
             for name, phase in self.phases.items()
         }
         incidents = {phase: dict(kinds) for phase, kinds in self.incidents.items()}
@@ -149,13 +157,15 @@ class StreamMemory:
     run: dict[str, str] = field(default_factory=dict)
     seen_s: float = 0.0
 
-    def copy(self, before: StreamMemory | None = None, changed: Collection[str] = ()) -> StreamMemory:
+    def copy(self, before: StreamMemory | None = None, changed: Ranks | None = None) -> StreamMemory:
         """An independent copy; ranks that did not change since the copy `before` are shared with it."""
-        kept = {} if before is None else before.ranks
+        kept, phases = {} if before is None else before.ranks, {} if changed is None else changed
         return replace(
             self,
             ranks={
-                name: rank.copy() if name in changed or name not in kept else kept[name]
+                name: rank.copy(kept.get(name), phases.get(name, ()))
+                if name in phases or name not in kept
+                else kept[name]
                 for name, rank in self.ranks.items()
             },
             lines=dict(self.lines),
@@ -190,14 +200,14 @@ class MetricsMemory:
         """An independent copy. Small values are shared: they are replaced when they change, never altered.
 
         Args:
-            before: An earlier copy, with which streams and ranks are shared that did not change since.
+            before: An earlier copy, with which streams, ranks and phases are shared that did not change since.
             changed: Those that did.
         """
         kept, ranks = {} if before is None else before.streams, {} if changed is None else changed
         return replace(
             self,
             streams={
-                name: stream.copy(kept.get(name), ranks.get(name, ()))
+                name: stream.copy(kept.get(name), ranks.get(name))
                 if name in ranks or name not in kept
                 else kept[name]
                 for name, stream in self.streams.items()

@@ -16,6 +16,7 @@ from logwatch.outlets.metrics_families import (
     open_kinds,
     write_bands,
     write_itself,
+    write_phase,
     write_rank,
     write_stream,
 )
@@ -58,7 +59,9 @@ def families_of(memory: MetricsMemory, facts: Facts) -> Iterable[Metric]:
     for name, stream in memory.streams.items():
         write_stream(pen, name, stream, memory.bands)
         for tags, rank in stream.ranks.items():
-            write_rank(pen, name, tags, rank, memory.bands, is_open.get((name, tags), ()))
+            write_rank(pen, name, tags, rank, is_open.get((name, tags), ()))
+            for phase, each in rank.phases.items():
+                write_phase(pen, name, tags, phase, each, memory.bands)
     if not memory.streams:
         write_bands(pen, "", memory.bands)
     write_itself(pen, memory, facts)

@@ -17,6 +17,7 @@ from logwatch.outlets.metrics_families import (
     Bands,
     open_kinds,
     write_bands,
+    write_phase,
     write_rank,
     write_stream,
 )
@@ -78,7 +79,7 @@ class Text:
 
 
 class _Part(NamedTuple):
-    """The text of one stream or rank by family, and what it was written from."""
+    """The text of one stream, rank or phase by family, and what it was written from."""
 
     source: object
     is_open: frozenset[tuple[str, str]]
@@ -86,9 +87,9 @@ class _Part(NamedTuple):
 
 
 class Pages:
-    """The text of all streams; the part of a stream or rank whose memory is the same object is kept.
+    """The text of all streams; the part of a stream, rank or phase whose memory is the same object is kept.
 
-    It is for memories whose streams and ranks are replaced when they change, and never altered.
+    It is for memories whose streams, ranks and phases are replaced when they change, and never altered.
 
     Args:
         exemplars: Whether the format has them.
@@ -116,9 +117,16 @@ class Pages:
                 part = before.get((name, tags))
                 if part is None or part.source is not rank or part.is_open != opened:
                     pen = Text(exemplars=self._exemplars)
-                    write_rank(pen, name, tags, rank, memory.bands, opened)
+                    write_rank(pen, name, tags, rank, opened)
                     part = _Part(rank, opened, pen.joined())
                 parts[name, tags] = part
+                for phase, each in rank.phases.items():
+                    part = before.get((name, tags, phase))
+                    if part is None or part.source is not each:
+                        pen = Text(exemplars=self._exemplars)
+                        write_phase(pen, name, tags, phase, each, memory.bands)
+                        part = _Part(each, none_open, pen.joined())
+                    parts[name, tags, phase] = part
         self._parts, self._bands = parts, memory.bands
         if not parts:
             pen = Text(exemplars=self._exemplars)
