@@ -237,9 +237,13 @@ class Beside:
         ]
         certain = {copies[-1][0]} if moved and copies else set()
         certain |= {path for path, facts in copies if same_time(facts.modified_ns, part.modified_ns)}
-        for path, facts in sorted(
-            copies, key=lambda copy: not same_time(copy[1].modified_ns, part.modified_ns)
-        ):
+        copies.sort(
+            key=lambda copy: (
+                not same_time(copy[1].modified_ns, part.modified_ns),
+                not _may_become(part.path, copy[0]),
+            )
+        )
+        for path, facts in copies:
             if not self._is_read(path, facts, by_name=path not in certain):
                 yield path, facts
 
@@ -360,15 +364,9 @@ class Beside:
                     part.packed_as = facts
                     self._shop.known[facts.identity] = self._lineage
                     return True
-            elif same_time(facts.modified_ns, now.modified_ns) or self._is_backup(part, now, facts):
+            elif same_time(facts.modified_ns, now.modified_ns) or _is_backup(part, now, path, facts):
                 return True
         return False
-
-    def _is_backup(self, part: Part, now: Facts, copy: Facts) -> bool:
-        """Whether a file can be a copy of the live one, made before a truncation that is still to come."""
-        if part.final or part.nameless or copy.modified_ns <= part.since_ns:
-            return False
-        return now.size > copy.size or now.modified_ns <= copy.modified_ns
 
     def _is_nameless(self, part: Part) -> bool:
         return all(facts.identity != part.identity for _, facts in self._candidates())
@@ -417,6 +415,22 @@ def same_time(one_ns: int, other_ns: int) -> bool:
         return True
     coarse = one_ns % COARSE_NS == 0 or other_ns % COARSE_NS == 0
     return coarse and one_ns // COARSE_NS == other_ns // COARSE_NS
+
+
+def _is_backup(part: Part, now: Facts, path: str, copy: Facts) -> bool:
+    """Whether a file that repeats the live one can be its copy, made before a truncation that is still to come."""
+    if part.final or part.nameless or copy.modified_ns <= part.since_ns:
+        return False
+    if now.modified_ns <= copy.modified_ns:
+        return True
+    # Written to since: one that was truncated and filled again, of lines that are all the same, looks like that too.
+    return now.size > copy.size and bool(_asks(path, partial(_tells, copy.size)))
+
+
+def _tells(size: int, file: PlainFile | PackedFile) -> bool:
+    """Whether the lines at a file's end differ from each other, so that no other just happens to hold them."""
+    lines = file.read_at(max(0, size - WINDOW_BYTES), WINDOW_BYTES).split(b"\n")[1:-1]
+    return len(set(lines)) * 2 > len(lines)
 
 
 def _may_become(old: str, new: str) -> bool:

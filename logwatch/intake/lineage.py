@@ -36,6 +36,7 @@ class Lineage(Succession):
         super().__init__(shop, stream, path)
         self.behind = False
         self.behind_since: float | None = None
+        self._looked_ns = 0
         self._late: list[tuple[Part, Finished, float]] = []
 
     descriptors: tuple[int, ...] = ()
@@ -83,8 +84,9 @@ class Lineage(Succession):
                 break
             if self.parts[0] is part and not self._is_over(part):
                 live = self.parts[-1]
-                if live is part or live.modified_ns == live.since_ns:
+                if live is part or live.modified_ns in {live.since_ns, self._looked_ns}:
                     break
+                self._looked_ns = live.modified_ns
                 self._look_before(live)  # written and emptied again while it waits to be read
                 if self.parts[1] is live:
                     break

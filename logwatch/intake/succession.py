@@ -214,13 +214,13 @@ class Succession:
     def _succeed(self, old: Part, facts: Facts) -> int:
         """Line up what came between a file that lost its name and the one that has it now; how many files."""
         old.nameless = True
-        seen_ns = old.modified_ns
+        was, seen_ns = old.identity, old.modified_ns
         found = self.beside.find(old)
         if found:
             self._verify(old)  # it may have been truncated before it was renamed
             old = self.parts[-1]
         old.final = True
-        since_ns = seen_ns if old.packed else old.modified_ns  # a packed copy may have a time of its own
+        since_ns = old.modified_ns if old.identity == was else seen_ns  # a copy may have a time of its own
         between = self.beside.between(since_ns, {facts.identity, old.identity})
         if not found:
             if old.offset == 0 and between:

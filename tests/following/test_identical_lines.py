@@ -109,6 +109,9 @@ FLOWS = {
     "a short generation behind a long one": (
         f"write:{WHOLE} move::.1 - write:20 move:.1:.2 move::.1 write:{WHOLE} move:.2:.3 move:.1:.2 move::.1 write:2"
     ),
+    "nothing read of it, copied, and outgrown": (
+        f"write:{WHOLE} move::.1 write:0 - write:8 move:.1:.2 copy::.1 truncate write:50"
+    ),
     "nothing read of it, then copied": (
         f"write:{WHOLE} move::.1 write:0 - write:{WHOLE} move:.1:.2 copy::.1 truncate write:2"
     ),
