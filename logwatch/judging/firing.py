@@ -221,7 +221,7 @@ def _onset_error(effect: float, base: Baseline) -> int:
     chance before the change, for longer where neighbours are alike. Found by simulation, both ways of being wrong.
     """
     factor = (1 + base.phi) / (1 - base.phi)
-    return math.ceil(12 * factor**1.3 / max(effect * effect, 1e-9))
+    return math.ceil(12 * math.pow(factor, 1.3) / max(effect * effect, 1e-9))
 
 
 def _recovered(
