@@ -202,7 +202,7 @@ def samples_json(samples: Sequence[Sample], limit: int) -> dict[str, Any]:
                 "phase": sample.phase,
                 "time": sample.time,
                 "line": sample.line,
-                "ms": round(sample.value_s * 1000, 6),
+                "ms": _ms(sample.value_s),
                 "cycles": sample.cycles,
                 "share": sample.share,
                 "batch_size": sample.batch_size,
@@ -315,12 +315,12 @@ def _rank_json(stream: str, rank: str, figures: RankMemory, view: View) -> dict[
     return {
         "rank": rank or None,
         "time": rings[0][-1].time if rings else None,
-        "tokens_per_cycle": figures.tokens_per_cycle,
-        "estimated_tokens_per_second": figures.estimated_tokens_per_second,
-        "breakeven_tokens_per_cycle": figures.breakeven_tokens_per_cycle,
-        "speedup_ratio": figures.speedup_ratio,
-        "running_requests": figures.running_requests,
-        "generation_tokens_per_second": figures.generation_tokens_per_second,
+        "tokens_per_cycle": _finite(figures.tokens_per_cycle),
+        "estimated_tokens_per_second": _finite(figures.estimated_tokens_per_second),
+        "breakeven_tokens_per_cycle": _finite(figures.breakeven_tokens_per_cycle),
+        "speedup_ratio": _finite(figures.speedup_ratio),
+        "running_requests": _finite(figures.running_requests),
+        "generation_tokens_per_second": _finite(figures.generation_tokens_per_second),
         "phases": [phase_json(ring) for ring in rings],
     }
 

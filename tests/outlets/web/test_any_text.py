@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from outlet_items import cycle, decode, incident, judgement, malformed, run_started
 from prometheus_client.openmetrics.exposition import generate_latest
@@ -27,6 +27,7 @@ def as_sent(text):
 
 
 @given(st.lists(texts, min_size=6, max_size=6), numbers, numbers)
+@example([""] * 6, 0.0, 3.6e306)  # tokens a cycle that are finite, and tokens a second that are not
 @settings(max_examples=60, deadline=None)
 def test_any_text_can_be_shown(words, one, other):
     """Names, causes, times and settings of any characters, and numbers of any size, break nothing."""
