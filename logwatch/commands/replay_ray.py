@@ -6,6 +6,8 @@ judged where they are read, by the same `work` as on one machine, so the answer 
 
 from __future__ import annotations
 
+import os
+import socket
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +18,8 @@ from logwatch.errors import Problem, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+KNOCK_S = 5.0
 
 
 @dataclass
@@ -47,8 +51,9 @@ def work_on_ray(jobs: Sequence[Job]) -> list[Part]:
         ) from None
     if not ray.is_initialized():
         try:
+            _knock(os.environ.get("RAY_ADDRESS", ""))
             ray.init(address="auto", log_to_driver=False)
-        except ConnectionError:
+        except OSError:
             what = "no Ray cluster answers"
             raise SourceError(
                 Problem("--engine ray", what, "start one (`ray start --head`) or set RAY_ADDRESS")
@@ -65,6 +70,17 @@ def work_on_ray(jobs: Sequence[Job]) -> list[Part]:
             _unpack(packed, job.folder)
         parts.append(packed.part)
     return parts
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nobody listens at an address: Ray itself tries for minutes, and then ends the process.
+
+    Raises:
+        OSError: Nobody does.
+    """
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdigit() and "/" not in host:
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK_S).close()
 
 
 def _work(job: Job, files: bool) -> Packed:

@@ -74,9 +74,13 @@ def test_a_ray_cluster_answers_as_one_process_does(fleet, tmp_path, monkeypatch)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_no_cluster_is_said_in_one_line(fleet, monkeypatch):
-    """Nothing is started behind the user's back."""
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+@pytest.mark.parametrize("address", [None, "127.0.0.1:1"], ids=["none named", "nobody at the one named"])
+def test_no_cluster_is_said_in_one_line(fleet, monkeypatch, address):
+    """Nothing is started behind the user's back, and nobody waits for minutes."""
+    if address:
+        monkeypatch.setenv("RAY_ADDRESS", address)
+    else:
+        monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(SourceError, match="no Ray cluster answers; start one"):
         replay(Request([str(fleet)], Config(), engine="ray"))
 
