@@ -316,7 +316,7 @@ class Beside:
         same = next((done for done in alike if same_time(done.modified_ns, facts.modified_ns)), None)
         if same is None:
             if by_name:
-                self._read_by_time(path, candidates)
+                self._read_others(path, candidates)
             for done in alike:
                 if not _may_become(done.path, path):
                     continue
@@ -332,11 +332,11 @@ class Beside:
         self.finish(Finished(path, facts.identity, same.mark, same.line, facts.modified_ns))
         return True
 
-    def _read_by_time(self, but: str, candidates: Iterable[tuple[str, Facts]]) -> None:
-        """Note all unknown files but one that are, by content and time, copies of files that were read."""
+    def _read_others(self, but: str, candidates: Iterable[tuple[str, Facts]]) -> None:
+        """Note all unknown files but one that are more surely copies of files that were read: by time, or packed."""
         for path, facts in candidates:
             if path not in {but, self._lineage.path} and facts.identity not in self._shop.known:
-                self._is_read(path, facts, by_name=False)
+                self._is_read(path, facts, by_name=is_packed_name(path) and not is_packed_name(but))
 
     def _forget(self, done: Finished) -> None:
         self.finished = [each for each in self.finished if each is not done]

@@ -19,7 +19,9 @@ from hypothesis.stateful import (
 )
 
 from logwatch.intake.tail import Source
-from tests.following.harness import Follower, copytruncate, pack, serials, shift
+from tests.following.harness import Follower, pack, serials, shift
+
+SECOND = 1_000_000_000
 
 
 class Rotating(RuleBasedStateMachine):
@@ -40,6 +42,8 @@ class Rotating(RuleBasedStateMachine):
         self.writer = self.path.open("ab", buffering=0)
         self.written: list[str] = []
         self.unfinished = ""
+        self.now_ns = self.path.stat().st_mtime_ns - 10_000 * SECOND
+        self._date(self.path)
         self.rotated = 0
         self.follower: Follower
 
@@ -51,8 +55,18 @@ class Rotating(RuleBasedStateMachine):
         self.follower.turn()
         self.follower.commit()
 
+    def lines(self, count: int) -> list[str]:
+        """The next lines to write."""
+        return serials(len(self.written) + 1, len(self.written) + count)
+
     def _put(self, data: str) -> None:
         self.writer.write(data.encode())
+        self._date(self.writer.fileno())
+
+    def _date(self, file: Path | int) -> None:
+        """Let a second pass between any two changes, as it mostly does where files are rotated."""
+        self.now_ns += SECOND
+        os.utime(file, ns=(self.now_ns, self.now_ns))
 
     def _complete(self) -> None:
         if self.unfinished:
@@ -62,14 +76,14 @@ class Rotating(RuleBasedStateMachine):
     @rule(count=st.integers(1, 40))
     def write(self, count: int) -> None:
         self._complete()
-        lines = serials(len(self.written) + 1, len(self.written) + count)
+        lines = self.lines(count)
         self.written += lines
         self._put("".join(f"{line}\n" for line in lines))
 
     @rule(cut=st.integers(1, 15))
     def write_half_a_line(self, cut: int) -> None:
         self._complete()
-        (line,) = serials(len(self.written) + 1, len(self.written) + 1)
+        (line,) = self.lines(1)
         self.written.append(line)
         self._put(line[:cut])
         self.unfinished = line[cut:]
@@ -85,12 +99,16 @@ class Rotating(RuleBasedStateMachine):
             self._complete()
         self.writer.close()
         self.writer = self.path.open("ab", buffering=0)
+        self._date(self.path)
 
     @rule(more=st.integers(0, 60))
     def rotate_by_copytruncate(self, more: int) -> None:
         self._complete()
         shift(self.path)
-        copytruncate(self.path, Path(f"{self.path}.1"))
+        shutil.copyfile(self.path, f"{self.path}.1")
+        self._date(Path(f"{self.path}.1"))
+        os.truncate(self.path, 0)
+        self._date(self.path)
         if more:
             self.write(more)
 
@@ -153,18 +171,56 @@ class Rotating(RuleBasedStateMachine):
             shutil.rmtree(self.directory)
 
 
+class Alike(Rotating):
+    """Lines that are all the same, so that what counts is how many; and packers that keep no time.
+
+    A file that was truncated and grew as long as before, all alike, cannot be told from one that was not: here a
+    truncation is seen before more is written.
+    """
+
+    truncated = False
+
+    def lines(self, count: int) -> list[str]:
+        return ["one line like all others"] * count
+
+    def _put(self, data: str) -> None:
+        if self.truncated:
+            self.truncated = False
+            self.follower.turn(64)
+            self.follower.commit()
+        super()._put(data)
+
+    @rule(more=st.integers(0, 60))
+    def rotate_by_copytruncate(self, more: int) -> None:
+        super().rotate_by_copytruncate(0)
+        self.truncated = True
+        if more:
+            self.write(more)
+
+    @rule(number=st.integers(1, 3))
+    def compress_without_its_time(self, number: int) -> None:
+        """What came and went unseen, and seems younger than the live file by this, is read when that is written to."""
+        path = Path(f"{self.path}.{number}")
+        if path.exists():
+            self._date(pack(path))
+            self.write(1)
+
+
 @pytest.mark.parametrize("pattern", ["a.log", "a.log*"])
 @pytest.mark.parametrize(
     ("watcher", "examples"),
     [pytest.param("reconcile", 120, id="by stat"), pytest.param("inotify", 15, id="by inotify")],
 )
-def test_each_line_is_seen_once_and_in_order(watcher, examples, pattern):
+@pytest.mark.parametrize("model", [Rotating, Alike], ids=["numbered", "alike"])
+def test_each_line_is_seen_once_and_in_order(watcher, examples, pattern, model):
     """Whatever is written, rotated, packed and killed in whatever order, the lines seen are the lines written."""
-    machine = type("Machine", (Rotating,), {"watcher": watcher, "pattern": pattern})
+    machine = type("Machine", (model,), {"watcher": watcher, "pattern": pattern})
     run_state_machine_as_test(
         machine,
         settings=settings(
             max_examples=int(os.environ.get("FOLLOWING_EXAMPLES", examples)),
+            # Alike lines leave cases that nobody can tell apart: new ones are looked for by hand, with more examples.
+            derandomize=model is Alike and "FOLLOWING_EXAMPLES" not in os.environ,
             stateful_step_count=25,
             deadline=None,
             report_multiple_bugs=False,
