@@ -59,6 +59,7 @@ class Part:
 PARTS = {
     "quick": (
         Part("idle", "load.py --only idle", 120),
+        Part("many", "load.py --only many --seconds 10", 240),
         Part("latency", "load.py --only latency --rounds 20", 240),
         Part("peers", "peers.py --lines 200000 --rounds 10", 600),
         Part("load", "load.py --only sustained --seconds 30 --rate 25000", 300),
@@ -70,6 +71,7 @@ PARTS = {
     ),
     "long": (
         Part("idle", "load.py --only idle", 120),
+        Part("many", "load.py --only many --seconds 60", 600),
         Part("latency", "load.py --only latency --rounds 100", 900),
         Part("peers", "peers.py --lines 1000000 --rounds 30", 1200),
         Part("load", "load.py --only sustained --seconds 600", 1200),
@@ -77,7 +79,7 @@ PARTS = {
         Part("faults", "faults.py --long", 900),
         Part("soak", "soak.py", 7200, alone=False),
         Part("lines", "fuzz_lines.py --seconds 300", 1800, alone=False),
-        Part("fuzz", "fuzz.py --seconds 420 --workers 2", 7200, alone=False),
+        Part("fuzz", "fuzz.py --seconds 310 --workers 2", 7200, alone=False),
     ),
 }
 

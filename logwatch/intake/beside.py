@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-import math
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from logwatch.intake.identity import (
     ENOUGH_BYTES,
-    WINDOW_BYTES,
     Facts,
     Identity,
     Mark,
     facts_of,
-    mark_of,
+)
+from logwatch.intake.likeness import (
+    COARSE_NS,
+    age,
+    asks,
+    holds,
+    is_backup,
+    mark_at_end,
+    may_become,
+    name_age,
+    repeats,
+    same_time,
 )
 from logwatch.intake.names import Listings, is_packed_name, unpacked_name
-from logwatch.intake.opened import PackedFile, PlainFile, open_log
+from logwatch.intake.opened import PlainFile, open_log
 from logwatch.intake.parts import Changed, Finished, Moved, Part
 from logwatch.model import Notify
 
 if TYPE_CHECKING:
     from logwatch.intake.succession import Succession
 
-T = TypeVar("T")
-
 MOST_FINISHED = 64
 NOBODY = Identity(0, 0, 0)
-_DATE = 100_000
-COARSE_NS = 1_000_000_000
-"""Packers keep a file's time, some of them in whole seconds."""
-FINE_NS = 1000
-"""Who sets a file's time from a floating-point number misses it by a little."""
 UNKNOWN_TIME = 0
-_NUMBER = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T_-][0-9]{2}(?:[:-]?[0-9]{2}){0,2})?|[0-9]{1,18}")
 
 
 @dataclass(slots=True)
@@ -130,7 +130,7 @@ class Beside:
             file = None
         if file is not None:
             if isinstance(file, PlainFile):
-                mark = _mark_at_end(file, facts.size)
+                mark = mark_at_end(file, facts.size)
             file.close()
         self.finish(Finished(path, facts.identity, mark, modified_ns=facts.modified_ns, passed=True))
 
@@ -156,7 +156,7 @@ class Beside:
         reading = any(part.identity == facts.identity for part in owner.parts)
         if done is None or reading or same_time(done.modified_ns, facts.modified_ns):
             return False
-        if done.mark is not None and _holds(path, done.mark) and not self._may_be_rewritten(path, done):
+        if done.mark is not None and holds(path, done.mark) and not self._may_be_rewritten(path, done):
             done.modified_ns = facts.modified_ns
             return False
         del owner.beside._by_identity[facts.identity]  # noqa: SLF001  # of the same class
@@ -171,7 +171,7 @@ class Beside:
         """
         assert done.mark is not None
         offset = done.mark.offset
-        return done.modified_ns != UNKNOWN_TIME and not _asks(path, lambda file: file.read_at(offset, 1))
+        return done.modified_ns != UNKNOWN_TIME and not asks(path, lambda file: file.read_at(offset, 1))
 
     def dump(self) -> list[dict[str, Any]]:
         """The finished files as JSON-able values."""
@@ -240,7 +240,7 @@ class Beside:
         copies.sort(
             key=lambda copy: (
                 not same_time(copy[1].modified_ns, part.modified_ns),
-                not _may_become(part.path, copy[0]),
+                not may_become(part.path, copy[0]),
             )
         )
         for path, facts in copies:
@@ -256,7 +256,7 @@ class Beside:
     def is_copy(self, path: str, mark: Mark) -> bool:
         """Whether a file holds, up to the mark, what was read, and enough of it to tell."""
         enough = mark.window_bytes >= min(ENOUGH_BYTES, mark.offset) and mark.offset > 0
-        return enough and _holds(path, mark)
+        return enough and holds(path, mark)
 
     def between(self, since_ns: int, apart_from: set[Identity], until_ns: int | None = None) -> list[Part]:
         """Files that came and went under the followed name: unknown ones, last written in a span of time."""
@@ -290,7 +290,7 @@ class Beside:
 
     def _alike(self, path: str) -> list[Finished]:
         """Finished files with the content of this one, those of the oldest names first."""
-        alike = _asks(
+        alike = asks(
             path,
             lambda file: [
                 done
@@ -318,7 +318,7 @@ class Beside:
             if by_name:
                 self._read_others(path, candidates)
             for done in alike:
-                if not _may_become(done.path, path):
+                if not may_become(done.path, path):
                     continue
                 if done.identity in there:
                     return True  # it is being packed, or was copied: which of them goes on is seen later
@@ -348,7 +348,7 @@ class Beside:
         """Parts that are read and begin with this file's content, or are, packed, this file."""
         for part in self._lineage.parts:
             original = part.file
-            if isinstance(original, PlainFile) and _asks(path, partial(_repeats, facts.size, original)):
+            if isinstance(original, PlainFile) and asks(path, partial(repeats, facts.size, original)):
                 yield part
 
     def _is_being_read(self, path: str, facts: Facts) -> bool:
@@ -359,12 +359,12 @@ class Beside:
             if is_packed_name(path):
                 if (part.packed_as is None or part.packed_as.identity == facts.identity) and (
                     same_time(facts.modified_ns, now.modified_ns)
-                    or (_may_become(part.path, path) and self._is_nameless(part))
+                    or (may_become(part.path, path) and self._is_nameless(part))
                 ):
                     part.packed_as = facts
                     self._shop.known[facts.identity] = self._lineage
                     return True
-            elif same_time(facts.modified_ns, now.modified_ns) or _is_backup(part, now, path, facts):
+            elif same_time(facts.modified_ns, now.modified_ns) or is_backup(part, now, path, facts):
                 return True
         return False
 
@@ -395,87 +395,3 @@ class Beside:
                     if (done := self._by_identity.get(facts.identity)) is not None:
                         done.path = path
         return sorted(found.values(), key=lambda found: age(found[0], found[1].modified_ns))
-
-
-def age(path: str, modified_ns: int) -> tuple[int, list[float]]:
-    """Sort key: the oldest content first; of files written in the same instant as their names say."""
-    return modified_ns, name_age(path)
-
-
-def name_age(path: str) -> list[float]:
-    """Sort key by name: a higher number is older, a later date younger, and no number youngest."""
-    name = os.path.basename(unpacked_name(path))
-    digits = (re.sub(r"[^0-9]", "", number) for number in _NUMBER.findall(name))
-    return [*(n if n >= _DATE else -n for n in map(float, digits)), math.inf]
-
-
-def same_time(one_ns: int, other_ns: int) -> bool:
-    """Whether two files were last written at the same time, one of them perhaps kept in whole seconds."""
-    if abs(one_ns - other_ns) <= FINE_NS:
-        return True
-    coarse = one_ns % COARSE_NS == 0 or other_ns % COARSE_NS == 0
-    return coarse and one_ns // COARSE_NS == other_ns // COARSE_NS
-
-
-def _is_backup(part: Part, now: Facts, path: str, copy: Facts) -> bool:
-    """Whether a file that repeats the live one can be its copy, made before a truncation that is still to come."""
-    if part.final or part.nameless or copy.modified_ns <= part.since_ns:
-        return False
-    if now.modified_ns <= copy.modified_ns:
-        return True
-    # Written to since: one that was truncated and filled again, of lines that are all the same, looks like that too.
-    return now.size > copy.size and bool(_asks(path, partial(_tells, copy.size)))
-
-
-def _tells(size: int, file: PlainFile | PackedFile) -> bool:
-    """Whether the lines at a file's end differ from each other, so that no other just happens to hold them."""
-    lines = file.read_at(max(0, size - WINDOW_BYTES), WINDOW_BYTES).split(b"\n")[1:-1]
-    return len(set(lines)) * 2 > len(lines)
-
-
-def _may_become(old: str, new: str) -> bool:
-    """Whether a file of one name may have been packed, moved or copied to the other: names do not get younger."""
-    was, now = name_age(old), name_age(new)
-    return now < was or (
-        now == was and os.path.basename(new).startswith(os.path.basename(unpacked_name(old)))
-    )
-
-
-def _asks(path: str, question: Callable[[PlainFile | PackedFile], T]) -> T | None:
-    """The answer to a question about a file's content; None where it cannot be read."""
-    try:
-        file = open_log(path)
-    except OSError:
-        return None
-    try:
-        return question(file)
-    except OSError:
-        return None
-    finally:
-        file.close()
-
-
-def _holds(path: str, mark: Mark) -> bool:
-    return bool(_asks(path, lambda file: mark.fits(file.read_at)))
-
-
-def _mark_at_end(file: PlainFile, size: int) -> Mark | None:
-    try:
-        return mark_of(file.read_at, size)
-    except OSError:
-        return None
-
-
-def _repeats(size: int, original: PlainFile, copy: PlainFile | PackedFile) -> bool:
-    """Whether a file is, as far as its head and its last bytes tell, another one packed, or the beginning of it."""
-    if copy.packed:
-        whole = original.facts().size
-        end = mark_of(original.read_at, whole)
-        return whole > 0 and end.fits(copy.read_at) and not copy.read_at(whole, 1)
-    tail = max(0, size - WINDOW_BYTES)
-    head = min(size, WINDOW_BYTES)
-    return (
-        size > 0
-        and copy.read_at(0, head) == original.read_at(0, head)
-        and copy.read_at(tail, WINDOW_BYTES) == original.read_at(tail, size - tail)
-    )

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from logwatch.intake.beside import Shop, age
+from logwatch.intake.beside import Shop
 from logwatch.intake.chunks import Source
 from logwatch.intake.identity import Facts, facts_of
 from logwatch.intake.journal import Journal
+from logwatch.intake.likeness import age
 from logwatch.intake.lineage import Lineage
 from logwatch.intake.names import (
     bases_of,
