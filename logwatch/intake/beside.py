@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,16 +23,18 @@ from logwatch.intake.likeness import (
     asks,
     holds,
     is_backup,
+    lines_differ,
     mark_at_end,
     may_become,
     name_age,
     repeats,
     same_time,
 )
-from logwatch.intake.names import Listings, is_packed_name, unpacked_name
+from logwatch.intake.names import is_packed_name, unpacked_name
 from logwatch.intake.opened import PlainFile, open_log
 from logwatch.intake.parts import Changed, Finished, Moved, Part
-from logwatch.model import Notify
+from logwatch.intake.shop import Shop
+from logwatch.model import Level, Notice
 
 if TYPE_CHECKING:
     from logwatch.intake.succession import Succession
@@ -40,49 +42,6 @@ if TYPE_CHECKING:
 MOST_FINISHED = 64
 NOBODY = Identity(0, 0, 0)
 UNKNOWN_TIME = 0
-
-
-@dataclass(slots=True)
-class Shop:
-    """What all lineages of a `Tail` share.
-
-    Attributes:
-        clock: Monotonic seconds.
-        bulk_bytes: A backlog of this many bytes is given out as a `Range`; None: never.
-        known: Succession that reads or has read a file, by identity.
-        lineages: All of them, by absolute path of the name that they follow.
-        renamed: Lineages whose live file was found under another followed name in this turn.
-        mounts: Absolute paths on which something is mounted.
-        open_parts: Parts that hold a descriptor, the one read longest ago first.
-        most_open: So many may hold one.
-    """
-
-    notify: Notify
-    clock: Callable[[], float]
-    bulk_bytes: int | None = None
-    most_open: int = 64
-    known: dict[Identity, Succession] = field(default_factory=dict)
-    lineages: dict[str, Succession] = field(default_factory=dict)
-    renamed: dict[Succession, str] = field(default_factory=dict)
-    mounts: frozenset[str] = frozenset()
-    listings: Listings = field(default_factory=Listings)
-    open_parts: dict[int, Part] = field(default_factory=dict)
-
-    def opened(self, part: Part) -> None:
-        """A part is read: the one read longest ago may have to give its descriptor back."""
-        self.open_parts.pop(id(part), None)
-        if part.file is None:
-            return
-        self.open_parts[id(part)] = part
-        if len(self.open_parts) > self.most_open:
-            spare = [each for each in self.open_parts.values() if each is not part and each.may_close]
-            for each in spare[: len(self.open_parts) - self.most_open]:
-                self.close(each)
-
-    def close(self, part: Part) -> None:
-        """Give a part's descriptor back."""
-        self.open_parts.pop(id(part), None)
-        part.close()
 
 
 class Beside:
@@ -324,6 +283,7 @@ class Beside:
                     return True  # it is being packed, or was copied: which of them goes on is seen later
                 if by_name and done.path != path and done in self.finished:
                     same = done
+                    self._say_if_doubtful(done, path)
                     break
         if same is None:
             return False
@@ -331,6 +291,19 @@ class Beside:
             self._forget(same)  # a file lives on in one other at most
         self.finish(Finished(path, facts.identity, same.mark, same.line, facts.modified_ns))
         return True
+
+    def _say_if_doubtful(self, done: Finished, path: str) -> None:
+        """Name a file that is passed over although, of lines that are all the same, it may be another generation."""
+        assert done.mark is not None
+        if asks(path, partial(lines_differ, done.mark.offset)):
+            return
+        what = f"{path} is taken for {done.path}, which was read and is gone: it holds as many lines, all the same"
+        doubt = f"its time is another, so these may be {done.mark.offset} bytes that were not read"
+        self._shop.notify(
+            Notice(
+                "taken_by_name", f"{what}; {doubt}", Level.WARNING, self._lineage.stream, self._lineage.path
+            )
+        )
 
     def _read_others(self, but: str, candidates: Iterable[tuple[str, Facts]]) -> None:
         """Note all unknown files but one that are more surely copies of files that were read: by time, or packed."""

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from logwatch.intake.beside import Shop
 from logwatch.intake.chunks import Source
 from logwatch.intake.identity import Facts, facts_of
 from logwatch.intake.journal import Journal
@@ -32,6 +31,7 @@ from logwatch.intake.names import (
 )
 from logwatch.intake.pipes import STANDARD_INPUT, Pipe, is_fifo
 from logwatch.intake.saved import read_back
+from logwatch.intake.shop import Shop
 from logwatch.model import Notify
 
 RETIRE_S = 300.0

@@ -51,10 +51,10 @@ def is_backup(part: Part, now: Facts, path: str, copy: Facts) -> bool:
     if now.modified_ns <= copy.modified_ns:
         return True
     # Written to since: one that was truncated and filled again, of lines that are all the same, looks like that too.
-    return now.size > copy.size and bool(asks(path, partial(_lines_differ, copy.size)))
+    return now.size > copy.size and bool(asks(path, partial(lines_differ, copy.size)))
 
 
-def _lines_differ(size: int, file: PlainFile | PackedFile) -> bool:
+def lines_differ(size: int, file: PlainFile | PackedFile) -> bool:
     """Whether the lines at a file's end differ from each other, so that no other just happens to hold them."""
     lines = file.read_at(max(0, size - WINDOW_BYTES), WINDOW_BYTES).split(b"\n")[1:-1]
     return len(set(lines)) * 2 > len(lines)

@@ -8,11 +8,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from logwatch.intake.beside import NOBODY, UNKNOWN_TIME, Shop
+from logwatch.intake.beside import NOBODY, UNKNOWN_TIME
 from logwatch.intake.chunks import Chunk, Range
 from logwatch.intake.identity import Identity, Mark
 from logwatch.intake.opened import PackedFile, PlainFile
 from logwatch.intake.parts import Changed, Finished, Moved, Part
+from logwatch.intake.shop import Shop
 from logwatch.intake.succession import PIECE_BYTES, Succession
 from logwatch.model import Level
 

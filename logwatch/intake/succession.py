@@ -13,11 +13,12 @@ import stat
 import time
 from contextlib import suppress
 
-from logwatch.intake.beside import Beside, Shop
+from logwatch.intake.beside import Beside
 from logwatch.intake.header import last_header
 from logwatch.intake.identity import ENOUGH_BYTES, Facts, facts_of
 from logwatch.intake.likeness import age
 from logwatch.intake.parts import Changed, Finished, Moved, Part
+from logwatch.intake.shop import Shop
 from logwatch.model import Level, Notice
 
 IDLE_S = 600.0

@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from logwatch.intake.beside import Shop
 from logwatch.intake.chunks import Chunk, Lag, Range, Source
 from logwatch.intake.followed import Followed
 from logwatch.intake.identity import facts_of
@@ -22,6 +21,7 @@ from logwatch.intake.opened import PlainFile
 from logwatch.intake.parts import Changed
 from logwatch.intake.pipes import Pipe
 from logwatch.intake.saved import OVERVIEW
+from logwatch.intake.shop import Shop
 from logwatch.intake.wake import HandWaker, Hints
 from logwatch.model import Level, Notice, Notify
 

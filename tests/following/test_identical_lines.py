@@ -140,6 +140,32 @@ def test_06_identical_generations_are_all_counted(tmp_path, flow, keeps_times, l
     assert not wrong
 
 
+@pytest.mark.parametrize("lines", ["alike", "different"])
+@pytest.mark.parametrize("keeps_times", [True, False], ids=["times kept", "times new"])
+def test_06_a_copy_that_only_its_name_tells_is_named(tmp_path, keeps_times, lines):
+    """Nothing is passed over unsaid: neither time nor content says that this is the generation that was read."""
+    rotator = Rotator(tmp_path / "a.log", keeps_times=keeps_times)
+    rotator.write(0)
+    follower = Follower(Source(str(rotator.path), start="beginning"))
+    follower.read()
+    try:
+        append(rotator.path, [LINE if lines == "alike" else f"{LINE} {number}" for number in range(WHOLE)])
+        rotator.move("", ".1")
+        rotator.write(3)
+        follower.read()
+        rotator.pack(".1", ".2.gz")
+        rotator.remove(".1")
+        rotator.move("", ".1")
+        rotator.write(3)
+        follower.read()
+        assert sum(map(len, follower.lines.values())) == WHOLE + 6
+        said = [notice.message for notice in follower.notices if notice.kind == "taken_by_name"]
+        assert len(said) == (lines == "alike" and not keeps_times)
+        assert all("a.log.2.gz is taken for" in message for message in said)
+    finally:
+        follower.close()
+
+
 def _looks(places):
     """Whether to look at each place: nowhere, at any one or two, everywhere."""
     for looks in itertools.product([False, True], repeat=places):
