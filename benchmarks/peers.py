@@ -25,6 +25,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +33,8 @@ sys.path[:0] = [str(Path(__file__).parent)]
 
 import proof_kit as kit  # noqa: E402  # behind the path
 
+START = datetime(2026, 2, 11, 8, 15, tzinfo=UTC).timestamp()
+"""Of the log; a line is a second."""
 SETTLE_S = 1.5
 """After what was expected was seen, or not, for that which comes late or twice."""
 PATIENCE_S = 4.0
@@ -181,7 +184,8 @@ class Scene:
     def lines(self, count: int) -> bytes:
         """The next lines; no two are alike."""
         return b"".join(
-            f"[2026-02-11 08:{15 + n // 60:02}:{n % 60:02} TP0]   Target verify: {19 + n * 1e-3:.3f} ms/cyc\n".encode()
+            f"[{datetime.fromtimestamp(START + n, UTC):%Y-%m-%d %H:%M:%S} TP0]"
+            f"   Target verify: {19 + n * 1e-3:.3f} ms/cyc\n".encode()
             for n in range(self.written, self.written + count)
         )
 
