@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
@@ -38,6 +39,7 @@ class Lineage(Succession):
         self.behind = False
         self.behind_since: float | None = None
         self._looked_ns = 0
+        self._seen: tuple[int, ...] = ()
         self._late: list[tuple[Part, Finished, float]] = []
 
     descriptors: tuple[int, ...] = ()
@@ -67,6 +69,8 @@ class Lineage(Succession):
 
     def turn(self, budget: int) -> Iterator[Chunk | Range]:
         """Look, then give out what is there, in order, up to a budget of bytes."""
+        if self._is_idle():
+            return
         self.look()
         self.behind = False
         if self._header is not None:
@@ -94,6 +98,24 @@ class Lineage(Succession):
             if self.parts[0] is part:
                 yield from self._finish(part)
         self._note_lag()
+
+    def _is_idle(self) -> bool:
+        """Whether all was read, and nothing changed since the last turn: thousands of files are so at each scan."""
+        if (
+            len(self.parts) != 1
+            or not self.parts[0].is_quiet
+            or self.restless
+            or self._header
+            or self._mounted
+        ):
+            return False
+        try:
+            now = os.stat(self.path)
+        except OSError:
+            return False
+        seen = self._seen
+        self._seen = (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+        return seen == self._seen
 
     def _is_over(self, part: Part) -> bool:
         """Whether a drained part is done with: a file after it holds data, or it was deleted a while ago."""
