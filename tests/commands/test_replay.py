@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from rich.text import Text
 
+from logwatch.commands import tune
 from logwatch.commands.replay import command, configured
 from logwatch.commands.replay_streams import stream_names, streams_of
 from logwatch.config import Config
@@ -343,20 +344,36 @@ def test_markdown_is_a_document():
     assert "| target_verify | 5 | 28.95 | 28.94 | 28.96 | 96.9% | 17.00..21.00 | high |" in out
 
 
+def test_a_band_that_moves_with_the_context_is_shown_as_moving(tmp_path):
+    """Verify grows with the context; one band would hide that, and the last one would look wrong."""
+    log, config, page = (
+        LOGS / "sglang_h200" / "v0517_01_eagle3_graph_prof.log",
+        tmp_path / "tuned.toml",
+        tmp_path / "page.html",
+    )
+    config.write_text(CliRunner().invoke(tune.command, [str(log)]).stdout)
+    code, out, _ = replay(log, "--config", config, "--html", page)
+    row = next(line for line in out.splitlines() if "target_verify  " in line)
+    assert code == 0
+    assert re.search(r"moves to [0-9.]+\.\.[0-9.]+  in  ", row)
+    assert "◆" not in row
+    assert "Green: the band; it moves with the context" in page.read_text()
+
+
 def test_colour_is_for_terminals_only(monkeypatch):
     """Piped output has none."""
     _, out, _ = replay(BAD)
     assert "\x1b" not in out
 
 
-def phase_of(*values, band=True):
+def phase_of(*values, band=True, moves=False):
     from logwatch.model import Limits
 
     bins = tuple(Bin(at, None, at, None, 1, v, v, v, int(not 17 <= v <= 21)) for at, v in enumerate(values))
     ordered = sorted(values)
     return PhaseSummary(
         "p", len(values), ordered[len(values) // 2], 0, ordered[0], ordered[-1], None,
-        Limits(17, 19, 21) if band else None, None, 0, bins,
+        Limits(17, 19, 21) if band else None, None, 0, bins, moves,
     )  # fmt: skip
 
 
@@ -367,6 +384,7 @@ def phase_of(*values, band=True):
         pytest.param(phase_of(28.9, 29.0), "   [·····]           ◆", id="above"),
         pytest.param(phase_of(5.0), "◆             [····]  ", id="below"),
         pytest.param(phase_of(5.0, band=False), "", id="no band"),
+        pytest.param(phase_of(19.0, moves=True), "", id="a band that moved"),
     ],
 )
 def test_a_phase_is_drawn_against_its_band(phase, drawn):

@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from logwatch.outlets.report.wording import (
-    band_text,
     cause_text,
     economics_text,
     incident_text,
     input_text,
+    judged_by,
     lasted,
     run_title,
     safe,
@@ -65,7 +65,7 @@ def _phase(phase: PhaseSummary) -> str:
         f"{phase.samples}",
         *(f"{value * 1000:.2f}" for value in (phase.median_s, phase.p05_s, phase.p95_s)),
         "" if phase.share is None else f"{phase.share:.1%}",
-        band_text(phase.band) if phase.band else "",
+        judged_by(phase),
         state_text(phase),
     ]
     return f"| {' | '.join(cells)} |"

@@ -13,11 +13,11 @@ from rich.text import Text
 
 from logwatch.outlets.report import strips
 from logwatch.outlets.report.wording import (
-    band_text,
     cause_text,
     economics_text,
     incident_text,
     input_text,
+    judged_by,
     lasted,
     run_title,
     safe,
@@ -125,7 +125,7 @@ def _phases(phases: Sequence[PhaseSummary], width: int) -> list[Text]:
         _Column("p05", 6, lambda phase: Text(f"{phase.p05_s * 1000:.2f}")),
         _Column("p95", 4, lambda phase: Text(f"{phase.p95_s * 1000:.2f}")),
         _Column("share", 3, lambda phase: Text("" if phase.share is None else f"{phase.share:.1%}")),
-        _Column("band ms", 2, lambda phase: Text(band_text(phase.band) if phase.band else "")),
+        _Column("band ms", 2, lambda phase: Text(judged_by(phase))),
         _Column("", 1, lambda phase: Text(state_text(phase), _style(phase)), left=True),
         _Column("against its band", 7, lambda phase: _position(phase, 24), left=True),
         _Column("over the log", 8, lambda phase: _course(phase, max(12, min(48, width - 108))), left=True),
@@ -165,7 +165,7 @@ def _position(phase: PhaseSummary, width: int) -> Text:
 
 def _course(phase: PhaseSummary, width: int) -> Text:
     out = Text()
-    for block, outside in strips.course(phase.course, phase.median_s, phase.band, width):
+    for block, outside in strips.course(phase.course, phase.median_s, phase.fixed_band, width):
         out.append(block, "red" if outside else GOOD if phase.band else "cyan")
     return out
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import vl_convert as vlc
 
-from logwatch.outlets.report.track import Track, parts_of_cycle
+from logwatch.outlets.report.track import Span, Track, bands_of, parts_of_cycle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from logwatch.model import Incident, Moment, RunStarted
+    from logwatch.model import Incident, Limits, Moment, RunStarted
 
 WIDTHS = {"wide": 1010, "narrow": 330}
 MARGIN = 46
@@ -83,8 +83,8 @@ def phase_chart(on: Scene, phase: str) -> dict[str, str]:
         for span in track.spans
         if (cell := span.cells.get(phase))
     ]
-    band = next((track.bands[phase] for track in on.tracks if phase in track.bands), None)
-    edges = [band.low * 1000, band.high * 1000] if band else []
+    bands = bands_of(on.tracks, phase)
+    edges = [edge * 1000 for _, band in bands for edge in (band.low, band.high)]
     lowest, highest = (
         min([*(row["low"] for row in rows), *edges]),
         max([*(row["high"] for row in rows), *edges]),
@@ -98,20 +98,7 @@ def phase_chart(on: Scene, phase: str) -> dict[str, str]:
         scale=alt.Scale(domain=ranks, range=[COLOURS[at % len(COLOURS)] for at in range(len(ranks))]),
         legend=alt.Legend(title=None, symbolOpacity=1) if 1 < len(ranks) <= 16 else None,
     )
-    layers = []
-    if band:
-        across = alt.Chart(_table([{"x": on.begin, "x2": on.end, "y": edges[0], "y2": edges[1]}]))
-        layers.append(
-            across.mark_rect(color=BAND, opacity=0.16).encode(
-                x=_x(on), x2="x2", y=alt.Y("y:Q", scale=scale), y2="y2"
-            )
-        )
-        layers += [
-            across.mark_rule(color=BAND, opacity=0.7, strokeWidth=1).encode(
-                x=_x(on), x2="x2", y=alt.Y(f"{y_}:Q", scale=scale)
-            )
-            for y_ in ("y", "y2")
-        ]
+    layers = _band(on, bands, scale)
     layers += _incidents(on, phase)
     layers += _starts(on)
     base = alt.Chart(_table(rows))
@@ -137,6 +124,26 @@ def phase_chart(on: Scene, phase: str) -> dict[str, str]:
             alt.Chart(_table(outside)).mark_circle(color=BAD, size=26, opacity=0.9).encode(x=_x(on), y=y)
         )
     return _svg(alt.layer(*layers), 250)
+
+
+def _band(on: Scene, bands: list[tuple[Span, Limits]], scale: alt.Scale) -> list[alt.Chart]:
+    """The band: across the picture, or, where it moves, as it was at each place."""
+    if not bands:
+        return []
+    edges = [
+        {"x": on.at(span.line, span.time), "run": span.run, "y": band.low * 1000, "y2": band.high * 1000}
+        for span, band in bands
+    ]
+    if len({band for _, band in bands}) == 1:
+        edges = [{**edges[0], "x": on.begin, "run": 0}, {**edges[0], "x": on.end, "run": 0}]
+    drawn = alt.Chart(_table(edges)).encode(x=_x(on), detail="run:N")
+    return [
+        drawn.mark_area(color=BAND, opacity=0.16).encode(y=alt.Y("y:Q", scale=scale), y2="y2"),
+        *(
+            drawn.mark_line(color=BAND, opacity=0.7, strokeWidth=1).encode(y=alt.Y(f"{y}:Q", scale=scale))
+            for y in ("y", "y2")
+        ),
+    ]
 
 
 def stack_chart(on: Scene) -> dict[str, str] | None:
@@ -222,8 +229,13 @@ def series_chart(on: Scene, name: str, title: str, *, against: str | None = None
 
 
 def _x(on: Scene) -> Any:
-    clock = alt.Axis(title=None, labelOverlap="greedy", labelFlush=True, format=_clock(on))
-    axis = clock if on.dated else alt.Axis(title="line", labelOverlap="greedy", labelFlush=True)
+    axis = alt.Axis(
+        title=None if on.dated else "line",
+        format=_clock(on) if on.dated else alt.Undefined,
+        labelOverlap="greedy",
+        labelSeparation=16,  # the reader's font may be wider than the one that labels are measured in
+        labelFlush=True,
+    )
     scale = alt.Scale(domain=[on.begin, on.end], nice=False) if on.begin != on.end else alt.Undefined
     return alt.X("x:T" if on.dated else "x:Q", axis=axis, scale=scale)
 

@@ -26,10 +26,16 @@ class Phase:
     share: float = 0.0
     shared: int = 0
     band: Limits | None = None
+    band_moves: bool = False
     judged: int = 0
     outside: int = 0
     stray: list[float] = field(default_factory=list)  # the newest values outside, before an incident opens
     stretch: Distribution | None = None  # all values outside since the onset of the open incident
+
+    def judge_by(self, band: Limits) -> None:
+        """These limits are the newest."""
+        self.band_moves = self.band_moves or self.band not in {None, band}
+        self.band = band
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ def collect(rank: Rank, cycles: CycleColumns) -> None:
         phase.share = float(summed(phase.share, shares)[-1])
         phase.shared += len(shares)
         if limits is not None:
-            phase.band = limits
+            phase.judge_by(limits)
             phase.judged += len(cycles)
             _stray(phase, values[outside > 0])
     times = cycle_times(cycles)

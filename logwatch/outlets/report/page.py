@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from logwatch import __version__
 from logwatch.outlets.report.charts import phase_chart, scene, series_chart, stack_chart
 from logwatch.outlets.report.strips import course
-from logwatch.outlets.report.track import Track, Tracker, main_phase
+from logwatch.outlets.report.track import Track, Tracker, bands_of, main_phase
 from logwatch.outlets.report.wording import (
     band_text,
     cause_text,
     economics_text,
     incident_text,
+    judged_by,
     lasted,
     run_title,
     safe,
@@ -115,7 +116,7 @@ def _tiles(run: RunSummary, main: str | None) -> str:
     phase = next((phase for phase in run.phases if phase.phase == main), None)
     if phase is not None:
         state = {"in": "good", "high": "bad", "low": "bad"}.get(state_text(phase), "")
-        where = f"band {band_text(phase.band)} ms" if phase.band else "no band"
+        where = f"band {judged_by(phase)} ms" if phase.band else "no band"
         tiles.append(
             (milliseconds(phase.median_s), f"{phase.phase.replace('_', ' ')}, median; {where}", state)
         )
@@ -144,8 +145,12 @@ def _charts(
     incidents = [incident for incident in summary.incidents if incident.stream == stream]
     on = scene(tracks, incidents, tracker.starts.get(stream, []), tracker.malformed.get(stream, []))
     name = phase.replace("_", " ").capitalize()
-    band = next((track.bands[phase] for track in tracks if phase in track.bands), None)
-    words = [f"Green: the band, {band_text(band)} ms." if band else "No band is configured for this phase."]
+    bands = {band for _, band in bands_of(tracks, phase)}
+    words = ["Green: the band; it moves with the context or the batch size."]
+    if len(bands) < 2:
+        words = [f"Green: the band, {band_text(band)} ms." for band in bands]
+    if not bands:
+        words = ["No band is configured for this phase."]
     if any(incident.phase == phase for incident in incidents):
         words.append("Red shade: incidents, from their onset.")
     if sum(bool(start.settings) for start in on.starts) > 1:
@@ -194,7 +199,7 @@ def _phase(phase: PhaseSummary) -> str:
     state = state_text(phase)
     strip = "".join(
         f"<i>{block}</i>" if outside else block
-        for block, outside in course(phase.course, phase.median_s, phase.band, 32)
+        for block, outside in course(phase.course, phase.median_s, phase.fixed_band, 32)
     )
     kind = "in" if state == "in" else "out" if state else ""
     return (
@@ -205,7 +210,7 @@ def _phase(phase: PhaseSummary) -> str:
             f"{phase.p95_s * 1000:.2f}",
             "" if phase.share is None else f"{phase.share:.1%}",
         )
-        + f'<td>{band_text(phase.band) if phase.band else ""}<td class="{kind}">{_text(state)}'
+        + f'<td>{judged_by(phase)}<td class="{kind}">{_text(state)}'
         f"<td class=strip>{strip}</tr>"
     )
 

@@ -23,9 +23,10 @@ OWN = 0.25
 def position(phase: PhaseSummary, width: int) -> str:
     """The band as brackets, the 5 to 95 % range as a line, the median as a diamond, on one axis.
 
-    The axis reaches one band's width beyond the band, or as far as the values do. Empty without a band.
+    The axis reaches one band's width beyond the band, or as far as the values do. Empty without a band, and
+    where it moved.
     """
-    band = phase.band
+    band = phase.fixed_band
     if band is None:
         return ""
     span = max(band.high - band.low, 1e-9)

@@ -47,6 +47,7 @@ class PhaseSummary:
     Attributes:
         share: Mean share of the cycle (0-1), or None.
         band: The band that judged it last, or None.
+        band_moves: Whether others did before: it depends on the context or the batch size.
         in_band: Whether at least half of the judged samples lay inside, or None where no band applies.
         outside: Judged samples that lay outside.
         course: How it went, in at most 64 bins.
@@ -63,6 +64,12 @@ class PhaseSummary:
     in_band: bool | None
     outside: int
     course: tuple[Bin, ...]
+    band_moves: bool = False
+
+    @property
+    def fixed_band(self) -> Limits | None:
+        """The band, where one judged all samples: only then can they be drawn against it."""
+        return None if self.band_moves else self.band
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +279,7 @@ class Collector:
         phase = rank.phases.get(item.phase) if rank else None
         if phase is None:
             return
-        phase.band = item.limits
+        phase.judge_by(item.limits)
         phase.judged += 1
         if item.signal in {Signal.ABOVE, Signal.BELOW}:
             phase.outside += 1
@@ -342,6 +349,7 @@ def _phase_summary(name: str, phase: Phase) -> PhaseSummary:
         p95_s=p95,
         share=phase.share / phase.shared if phase.shared else None,
         band=phase.band,
+        band_moves=phase.band_moves,
         in_band=2 * phase.outside <= phase.judged if phase.judged else None,
         outside=phase.outside,
         course=tuple(phase.course.bins),

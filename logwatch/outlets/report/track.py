@@ -11,6 +11,8 @@ from logwatch.outlets.report.collected import LAST_PHASES
 from logwatch.outlets.report.samples import Sample, Samples
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from logwatch.model import Limits
 
 BINS = 480
@@ -22,13 +24,14 @@ MAX_MALFORMED = 500
 
 @dataclass(slots=True)
 class Cell:
-    """Neighbouring values of one series, as one."""
+    """Neighbouring values of one series, as one; `band` is what judged the last of them."""
 
     count: int
     total: float
     low: float
     high: float
     outside: int = 0
+    band: Limits | None = None
 
     @property
     def mean(self) -> float:
@@ -42,6 +45,7 @@ class Cell:
         self.low = min(self.low, other.low)
         self.high = max(self.high, other.high)
         self.outside += other.outside
+        self.band = other.band or self.band
 
 
 @dataclass(slots=True)
@@ -61,7 +65,6 @@ class Track:
 
     Attributes:
         per_span: Reports that one span may hold by now.
-        bands: The band that judged a phase last.
         dated: Whether all reports have a time and no time is before the one before it.
     """
 
@@ -69,7 +72,6 @@ class Track:
     rank: str | None
     per_span: int = 1
     spans: list[Span] = field(default_factory=list)
-    bands: dict[str, Limits] = field(default_factory=dict)
     dated: bool = True
 
     def add(self, span: Span) -> None:
@@ -162,9 +164,7 @@ class Tracker:
         for phase, value in list(cycle.phases_s.items())[:MAX_PHASES]:
             judged = sample.judged.get(phase)
             outside = judged is not None and judged.signal in {Signal.ABOVE, Signal.BELOW}
-            cells[phase] = Cell(1, value, value, value, int(outside))
-            if judged is not None:
-                track.bands[phase] = judged.limits
+            cells[phase] = Cell(1, value, value, value, int(outside), judged.limits if judged else None)
         now = economics_of(cycle, self.baseline)
         for name, figure in (
             ("tokens_per_cycle", cycle.tokens_per_cycle),
@@ -178,6 +178,19 @@ class Tracker:
             track.dated and cycle.time is not None and len(cycle.time) >= 19 and cycle.time >= (last or "")
         )
         track.add(Span(cycle.place.line, cycle.time, cycle.run, 1, cells))
+
+
+def bands_of(tracks: Sequence[Track], phase: str) -> list[tuple[Span, Limits]]:
+    """The bands that judged a phase, of the first rank in which any did."""
+    for track in tracks:
+        found = [
+            (span, cell.band)
+            for span in track.spans
+            if (cell := span.cells.get(phase)) is not None and cell.band
+        ]
+        if found:
+            return found
+    return []
 
 
 def main_phase(tracks: list[Track]) -> str | None:

@@ -48,6 +48,13 @@ def band_text(band: Limits) -> str:
     return f"{band.low * 1000:.2f}..{band.high * 1000:.2f}"
 
 
+def judged_by(phase: PhaseSummary) -> str:
+    """`17.00..21.00`, or `moves to 17.00..21.00` where another band judged before; empty without one."""
+    if phase.band is None:
+        return ""
+    return f"moves to {band_text(phase.band)}" if phase.band_moves else band_text(phase.band)
+
+
 def against(incident: Incident) -> str:
     """What the ratio is against."""
     ratio = f"{incident.ratio:.2f} x"
