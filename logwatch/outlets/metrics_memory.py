@@ -27,6 +27,9 @@ Ranks: TypeAlias = Mapping[str, Collection[str]]
 Changed: TypeAlias = Mapping[str, Ranks]
 """Ranks that changed, by stream; a stream without any changed itself."""
 
+RUN_LABELS = ("num_steps", "topk", "draft_tokens", "graph", "tp_size", "version")
+"""Labels of `logwatch_run_info` that say how a run was set up."""
+
 OVERFLOW = "overflow"
 MAX_STREAMS = 512
 MAX_RANKS = 128
@@ -241,6 +244,8 @@ class MetricsMemory:
         for stream in self.streams.values():
             stream.lines = StreamMemory().lines | stream.lines
             stream.truncations = StreamMemory().truncations | stream.truncations
+            if stream.run:  # its keys become names of labels
+                stream.run = {name: stream.run.get(name, "") for name in RUN_LABELS}
         for phase in self.phases():
             if len(phase.buckets) != len(EDGES_S) + 1:
                 phase.buckets, phase.sum_s, phase.sightings = [0] * (len(EDGES_S) + 1), 0.0, {}
