@@ -69,8 +69,6 @@ class Lineage(Succession):
 
     def turn(self, budget: int) -> Iterator[Chunk | Range]:
         """Look, then give out what is there, in order, up to a budget of bytes."""
-        if self._is_idle():
-            return
         self.look()
         self.behind = False
         if self._header is not None:
@@ -99,12 +97,13 @@ class Lineage(Succession):
                 yield from self._finish(part)
         self._note_lag()
 
-    def _is_idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether all was read, and nothing changed since the last turn: thousands of files are so at each scan."""
         if (
             len(self.parts) != 1
             or not self.parts[0].is_quiet
             or self.restless
+            or self.changed
             or self._header
             or self._mounted
         ):

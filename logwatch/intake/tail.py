@@ -95,6 +95,8 @@ class Tail:
         self._scanned, scanned = -1e18, now if everything else self._scanned
         self.behind = False
         for feed in self._due(None if everything else hints):
+            if isinstance(feed, Lineage) and feed.is_idle():
+                continue
             yield from feed.turn(budget_bytes)
             self.behind = self.behind or feed.behind
             if feed.changed:
