@@ -530,7 +530,9 @@ def many(folder: Path, files: int, live: int, seconds: float) -> tuple[str, list
         with daemon(folder / str(count) / "daemon", config) as running:
             done = threading.Event()
             writer = threading.Thread(target=_live, args=(paths[:: count // live], done))
-            time.sleep(22.0)  # all were read and committed, and looked at twice since: that is how idle files go on
+            time.sleep(
+                22.0
+            )  # all were read and committed, and looked at twice since: that is how idle files go on
             writer.start()
             time.sleep(2.0)
             used, begun = running.cpu_s, time.monotonic()
