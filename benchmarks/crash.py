@@ -237,7 +237,7 @@ def run(directory: Path, lines: int, kills: int, seed: int, *, tell: bool = Fals
 
 def compare(calm: Outcome, killed: Outcome, lines: int) -> dict[str, object]:
     """Figures of a killed run against a calm one; all zero is the promise."""
-    numbers = [round((float(row[5]) * 1e3 % 10 - 9) * 1e6) for row in killed.history]  # type: ignore[arg-type]
+    numbers = [round((float(row[5]) * 1e3 % 10 - 9) * 1e6) for row in killed.history]
     return {
         "lines": lines,
         "kills": killed.kills,

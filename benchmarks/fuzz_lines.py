@@ -23,11 +23,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests" / "gramm
 
 import proof_kit as kit  # noqa: E402  # behind the path
 
-from logwatch.config import Config  # noqa: E402
-from logwatch.grammar.ast import Grammar  # noqa: E402
-from logwatch.grammar.load import load_grammars  # noqa: E402
-from logwatch.grammar.streaming import Reader  # noqa: E402
-from logwatch.pipeline import Pipeline, Settings  # noqa: E402
+from logwatch.config import Config  # noqa: E402  # behind the path
+from logwatch.grammar.ast import Grammar  # noqa: E402  # behind the path
+from logwatch.grammar.load import load_grammars  # noqa: E402  # behind the path
+from logwatch.grammar.streaming import Reader  # noqa: E402  # behind the path
+from logwatch.pipeline import Pipeline, Settings  # noqa: E402  # behind the path
 
 FACTOR = 8
 LIMIT = 24.0

@@ -337,7 +337,7 @@ def _http() -> _Http:
         board.take(item)
     http = _Http(Server(build_app(Site(metrics=metrics, board=board)), bind("127.0.0.1:0")), [])
     handler = logging.Handler(logging.ERROR)
-    handler.emit = lambda record: http.errors.append(logging.Formatter().format(record))  # type: ignore[method-assign]
+    handler.emit = lambda record: http.errors.append(logging.Formatter().format(record))
     logging.getLogger("uvicorn.error").addHandler(handler)
     http.server.start()
     atexit.register(http.server.stop)

@@ -428,7 +428,7 @@ def compare(folder: Path, lines: int, rounds: int) -> tuple[str, list[str]]:
     rows = matrix(folder)
     wrong = [f"{row[0]}: {row[1]}" for row in rows if len(set(row[1].split(" of "))) != 1]
     rows += speed(folder, lines, rounds)
-    return kit.table("Peers: lines counted", rows, ["scenario", *(tool.name for tool in tools())]), wrong  # type: ignore[attr-defined]
+    return kit.table("Peers: lines counted", rows, ["scenario", *(tool.name for tool in tools())]), wrong
 
 
 def main() -> int:

@@ -34,7 +34,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import proof_kit as kit  # noqa: E402  # behind the path
 
-from logwatch import __version__  # noqa: E402
+from logwatch import __version__  # noqa: E402  # behind the path
 
 GOALS = {"quick": "proof-quick", "long": "proof"}
 

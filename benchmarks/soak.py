@@ -28,13 +28,13 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).par
 
 import proof_kit as kit  # noqa: E402  # behind the path
 
-import logwatch.daemon as house  # noqa: E402
-from logwatch.config import Config  # noqa: E402
-from logwatch.intake.tail import Tail  # noqa: E402
-from logwatch.model import Change, Incident, Item  # noqa: E402
-from logwatch.outlets.log import Log  # noqa: E402
-from logwatch.outlets.metrics import Metrics  # noqa: E402
-from logwatch.outlets.state import State  # noqa: E402
+import logwatch.daemon as house  # noqa: E402  # behind the path
+from logwatch.config import Config  # noqa: E402  # behind the path
+from logwatch.intake.tail import Tail  # noqa: E402  # behind the path
+from logwatch.model import Change, Incident, Item  # noqa: E402  # behind the path
+from logwatch.outlets.log import Log  # noqa: E402  # behind the path
+from logwatch.outlets.metrics import Metrics  # noqa: E402  # behind the path
+from logwatch.outlets.state import State  # noqa: E402  # behind the path
 
 TICK_S = 60.0
 WEEK_TICKS = 7 * 24 * 60
@@ -92,7 +92,7 @@ class Steered(house.Daemon):
         if politely:
             self._turn()
         else:
-            self._commit = lambda: None  # type: ignore[method-assign]
+            self._commit = lambda: None
         self._close()
 
     def count(self) -> tuple[float, float]:
@@ -190,10 +190,10 @@ def steer(clock: Clock) -> None:
     def with_clock(kind: Any, **given: Any) -> Any:
         return lambda *arguments, **named: kind(*arguments, **(given | named))
 
-    house.time = SimpleNamespace(time=clock.time, monotonic=clock.monotonic)  # type: ignore[attr-defined]
-    house.State = with_clock(State, clock=clock.time, uptime=clock.monotonic)  # type: ignore[misc]
-    house.Tail = with_clock(Tail, clock=clock.monotonic)  # type: ignore[misc]
-    house.Metrics = with_clock(Metrics, clock=clock.time)  # type: ignore[misc]
+    house.time = SimpleNamespace(time=clock.time, monotonic=clock.monotonic)
+    house.State = with_clock(State, clock=clock.time, uptime=clock.monotonic)
+    house.Tail = with_clock(Tail, clock=clock.monotonic)
+    house.Metrics = with_clock(Metrics, clock=clock.time)
 
 
 def soak(folder: Path, share: float, seed: int = 1) -> tuple[str, list[str]]:

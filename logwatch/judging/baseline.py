@@ -321,11 +321,7 @@ def _sum(memory: Learning, value: float, context: float) -> None:
         block.total += r
         block.filled += 1
         if block.filled == length:
-            mean = block.total / length
-            block.means += mean
-            block.squares += mean * mean
-            block.count += 1
-            block.filled, block.total = 0, 0.0
+            close_block(block)
 
 
 def outlier_side(z: float, e: float) -> int:
@@ -356,12 +352,26 @@ def _segment(memory: Learning, r: float) -> None:
     memory.segment_filled += 1
     if memory.segment_filled < memory.segment:
         return
+    close_segment(memory)
+
+
+def close_segment(memory: Learning) -> None:
+    """Keep the mean of a part that is filled."""
     memory.segments.append(memory.segment_total / memory.segment)
     memory.segment_total, memory.segment_filled = 0.0, 0
     if len(memory.segments) == 2 * SEGMENTS:
         means = memory.segments
         memory.segments = [(a + b) / 2 for a, b in zip(means[::2], means[1::2], strict=True)]
         memory.segment *= 2
+
+
+def close_block(block: Block) -> None:
+    """Count the mean of a block that is filled."""
+    mean = block.total / block.filled
+    block.means += mean
+    block.squares += mean * mean
+    block.count += 1
+    block.filled, block.total = 0, 0.0
 
 
 def _excess(block: Block, length: int, phi: float, variance: float) -> float:

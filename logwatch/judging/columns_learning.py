@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logwatch.columns import first_true, summed
-from logwatch.judging.baseline import BIN, BINS, BLOCKS, CLIP, SEGMENTS
+from logwatch.judging.baseline import BIN, BINS, BLOCKS, CLIP, close_block, close_segment
 
 if TYPE_CHECKING:
     from logwatch.columns import Floats
@@ -79,12 +79,7 @@ def _segments(memory: Learning, r: Floats) -> None:
         at += len(part)
         if memory.segment_filled < memory.segment:
             return
-        memory.segments.append(memory.segment_total / memory.segment)
-        memory.segment_total, memory.segment_filled = 0.0, 0
-        if len(memory.segments) == 2 * SEGMENTS:
-            means = memory.segments
-            memory.segments = [(a + b) / 2 for a, b in zip(means[::2], means[1::2], strict=True)]
-            memory.segment *= 2
+        close_segment(memory)
 
 
 def _blocks(block: Block, length: int, r: Floats) -> None:
@@ -95,8 +90,4 @@ def _blocks(block: Block, length: int, r: Floats) -> None:
         block.filled += len(part)
         at += len(part)
         if block.filled == length:
-            mean = block.total / length
-            block.means += mean
-            block.squares += mean * mean
-            block.count += 1
-            block.filled, block.total = 0, 0.0
+            close_block(block)

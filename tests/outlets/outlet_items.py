@@ -85,3 +85,17 @@ def incident(change=Change.OPENED, *, phase="target_verify", stream="node7.log",
         "detail": "It is steady, not noise (coefficient of variation 0.03%).",
     }
     return Incident(**(given | changed))
+
+
+def one_of_each():
+    """One of each kind, of two ranks."""
+    return (
+        run_started(tp_size="8", speculative_num_steps="2"),
+        cycle(),
+        judgement(cycle()),
+        cycle(0.02895, line=2, rank='TP1 "quoted\\'),
+        decode(running_requests=1, generation_tokens_per_second=94.0),
+        incident(),
+        malformed(),
+        read(),
+    )

@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from outlet_items import cycle, decode, incident, judgement, malformed, read, run_started
+from outlet_items import cycle, one_of_each
 from prometheus_client import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -48,16 +48,7 @@ CONTRACT = {
 def registry():
     metrics = Metrics(baseline_tokens_per_second=82.2)
     metrics.add_receiver("pager")
-    for item in (
-        run_started(tp_size="8", speculative_num_steps="2"),
-        cycle(),
-        judgement(cycle()),
-        cycle(0.02895, line=2, rank='TP1 "quoted\\'),
-        decode(running_requests=1, generation_tokens_per_second=94.0),
-        incident(),
-        malformed(),
-        read(),
-    ):
+    for item in one_of_each():
         metrics.take(item)
     return build_registry(metrics)
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from outlet_items import cycle, decode, incident, judgement, malformed, read, run_started
+from outlet_items import cycle, incident, judgement, malformed, one_of_each, read, run_started
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
@@ -107,13 +107,7 @@ def expected(metrics, accept):
 def fill(metrics):
     metrics.add_receiver("pager")
     for each in (
-        run_started(tp_size="8", speculative_num_steps="2"),
-        cycle(),
-        judgement(cycle()),
-        cycle(0.02895, line=2, rank='TP1 "quoted\\'),
-        decode(running_requests=1, generation_tokens_per_second=94.0),
-        incident(),
-        malformed(),
+        *one_of_each(),
         read(size=12_345_678),
         *(cycle(line=n, cycles=400_000) for n in range(3, 6)),
     ):
