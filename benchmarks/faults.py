@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import resource
 import shutil
 import signal
@@ -402,8 +401,7 @@ def log_pipe_broken(folder: Path) -> str:
     with daemon(folder / "daemon", source(log)) as running:
         log.write(5)
         until(lambda: log.is_counted(running), PATIENCE_S)
-        assert running.process.stderr is not None
-        os.close(running.process.stderr.fileno())
+        running.stop_listening()
         log.write(4, ms=28.95)
         log.rotate()
         log.write(6)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -100,31 +101,36 @@ class Daemon:
         ready = threading.Event()
         self._said = said
         self.address = ""
-        self.process = subprocess.Popen(
-            command,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self._environment,
-            cwd=self.folder,
-            preexec_fn=self._limits,  # noqa: PLW1509  # set before any thread of ours runs Python code in the child
-            errors="replace",
-        )
-        threading.Thread(target=self._listen, args=(self.process, ready, said), daemon=True).start()
+        # A socket, as journald gives: unlike a pipe's, its reading end can be shut under a thread that waits on it.
+        self._ear, mouth = socket.socketpair()
+        with mouth:
+            self.process = subprocess.Popen(
+                command,
+                stdout=subprocess.DEVNULL,
+                stderr=mouth,
+                env=self._environment,
+                cwd=self.folder,
+                preexec_fn=self._limits,  # noqa: PLW1509  # set before any thread of ours runs Python code in the child
+            )
+        threading.Thread(target=self._listen, args=(self._ear, ready, said), daemon=True).start()
         if not ready.wait(READY_S) or not self.address:
             self.kill()
             raise RuntimeError("the daemon did not become ready: " + self.said())
         self.startup_s = time.monotonic() - begun
         return self.startup_s
 
-    def _listen(self, process: subprocess.Popen[str], ready: threading.Event, said: list[str]) -> None:
-        assert process.stderr is not None
-        for line in process.stderr:
-            said.append(line)
-            if found := re.search(r"metrics at (\S+)/metrics", line):
-                self.address = found[1]
-                ready.set()
+    def _listen(self, ear: socket.socket, ready: threading.Event, said: list[str]) -> None:
+        with ear, ear.makefile(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                said.append(line)
+                if found := re.search(r"metrics at (\S+)/metrics", line):
+                    self.address = found[1]
+                    ready.set()
         ready.set()
+
+    def stop_listening(self) -> None:
+        """Whoever reads its standard error is gone: the daemon's next word breaks on it."""
+        self._ear.shutdown(socket.SHUT_RD)
 
     def said(self) -> str:
         """All that it wrote on standard error."""
