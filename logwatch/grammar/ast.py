@@ -74,7 +74,7 @@ class Pair:
 
     Attributes:
         keys: Spellings of the key, any of which may occur, one of them at most.
-        place: Name of the key in the grammar file, for messages.
+        place: Key of `Rule.sources`, for messages.
     """
 
     keys: tuple[str, ...]
@@ -170,6 +170,34 @@ def fields_of(pattern: Pattern) -> Iterator[Field]:
                     yield from fields_of(pair.value)
             case _:
                 pass
+
+
+def literals_of(pattern: Pattern) -> Iterator[Literal]:
+    """All literals of a pattern, in order; not those of pairs' values."""
+    for node in pattern:
+        match node:
+            case Literal():
+                yield node
+            case Option(body=body):
+                yield from literals_of(body)
+            case Choice(branches=branches):
+                for branch in branches:
+                    yield from literals_of(branch)
+            case _:
+                pass
+
+
+def beginning(pattern: Pattern) -> str:
+    """The text with which every match begins, a run of blanks as one."""
+    text = ""
+    for node in pattern:
+        if isinstance(node, Literal):
+            text += node.text
+        elif isinstance(node, Blank):
+            text += " "
+        else:
+            break
+    return text
 
 
 def settled(pattern: Pattern, *, after_blank: bool = False) -> Pattern:

@@ -12,18 +12,52 @@ So there is one way only to read a line, the first that fits, and no expression 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from logwatch.errors import Problem
-from logwatch.grammar.ast import Blank, Field, Grammar, Literal, Option, Pairs, Pattern, Rule, fields_of
+from logwatch.grammar.ast import (
+    Blank,
+    Field,
+    Grammar,
+    Literal,
+    Option,
+    Pairs,
+    Pattern,
+    Rule,
+    fields_of,
+    literals_of,
+)
 from logwatch.grammar.kinds import KINDS
 from logwatch.grammar.problems import PatternProblem, at_span, nearest
-from logwatch.grammar.vocabulary import EVENTS, RECORDS, fits
+from logwatch.grammar.vocabulary import EVENTS, NEEDED, RECORDS, Slot, fits
 from logwatch.grammar.ways import ways
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 SHORTEST_ANCHOR: Final = 3
+OTHERWISE_CALLED: Final = {
+    "float": "real",
+    "double": "real",
+    "number": "real",
+    "decimal": "real",
+    "integer": "int",
+    "digits": "int",
+    "boolean": "bool",
+    "str": "word",
+    "string": "word",
+    "any": "text",
+    "date": "timestamp",
+    "datetime": "timestamp",
+    "time": "timestamp",
+    "seconds": "s",
+    "milliseconds": "ms",
+    "microseconds": "us",
+    "\u00b5s": "us",
+    "\u03bcs": "us",
+}
+"""Kinds by the names that they have elsewhere."""
+REGULAR: Final = re.compile(r"\(\?[:P<=!]|[.\])][*+]|\)\?|\\[dwsDWS](?![A-Za-z])|\[(?:\^|0-9|a-z|A-Z)")
+"""What stands in regular expressions, and hardly in a log."""
 
 
 def check(grammar: Grammar) -> list[Problem]:
@@ -32,6 +66,7 @@ def check(grammar: Grammar) -> list[Problem]:
     for rule in grammar.rules:
         found = list(_names(rule))
         found.extend(_anchor(rule))
+        found.extend(_regular(rule))
         if not any(_unknown_kinds(rule)):
             found.extend(ways(rule))
         problems.extend(found)
@@ -46,66 +81,92 @@ def _unknown_kinds(rule: Rule) -> Iterator[Field]:
 # --- names, kinds, and the vocabulary of the contract
 
 
-def _sourced_fields(rule: Rule) -> Iterator[tuple[str, Field]]:
-    """Each field with the key of the source in which its span counts."""
+def _sourced(rule: Rule) -> Iterator[tuple[str, Pattern]]:
+    """Each pattern of a rule with the key of the source in which its spans count."""
     for node in rule.pattern:
         if isinstance(node, Pairs):
             for pair in node.pairs:
-                for field in fields_of(pair.value):
-                    yield pair.place, field
+                yield pair.place, pair.value
         else:
-            for field in fields_of((node,)):
-                yield "pattern", field
-    for field in fields_of(rule.claim or ()):
-        yield "claim", field
+            yield "pattern", (node,)
+    yield "claim", rule.claim or ()
+
+
+def _regular(rule: Rule) -> Iterator[Problem]:
+    for key, pattern in _sourced(rule):
+        if key == "claim" and rule.sources.get("claim") is rule.sources["anchor"]:
+            continue
+        for literal in literals_of(pattern):
+            found = REGULAR.search(literal.text)
+            if found and literal.span[1] - literal.span[0] == len(literal.text):  # not in quotes
+                at = (literal.span[0] + found.start(), literal.span[1])
+                what = f"`{found[0]}` looks like a regular expression, which a pattern is not"
+                hint = f"a value is {{name:kind}}; these very characters are {{'{found[0]}'}}"
+                yield at_span(rule, key, at, what, hint)
+                break
 
 
 def _names(rule: Rule) -> Iterator[Problem]:
     source = rule.sources["pattern"]
     slots = RECORDS.get(rule.kind)
     if slots is None:
-        yield Problem(
-            source.where(0), f"No record is of the kind `{rule.kind}`", nearest(rule.kind, list(RECORDS))
-        )
+        what = f"No record is of the kind `{rule.kind}`"
+        hint = nearest(rule.kind, list(RECORDS))
+        yield Problem(source.where(0), what, hint if "?" in hint else f'say one: kind = "..."; {hint}')
         slots = {}
     seen = set(rule.constants) | ({rule.whole} if rule.whole else set())
-    for key, field in _sourced_fields(rule):
-        kind = KINDS.get(field.kind)
-        if kind is None:
-            yield at_span(rule, key, field.span, f"No kind `{field.kind}`", nearest(field.kind, list(KINDS)))
-        if field.name is None:
-            continue
-        if key == "claim":
-            yield at_span(rule, key, field.span, "A claim keeps no fields", f"write {{:{field.kind}}}")
-        elif not NAME.fullmatch(field.name):
-            yield at_span(
-                rule, key, field.span, f"`{field.name}` is no field name", "small letters, digits and _"
-            )
-        elif field.name in seen:
-            yield at_span(rule, key, field.span, f"Field `{field.name}` occurs twice", "each name once")
-        elif slots and field.name not in slots:
-            yield at_span(
-                rule,
-                key,
-                field.span,
-                f"A record `{rule.kind}` has no field `{field.name}`",
-                nearest(field.name, list(slots)),
-            )
-        elif slots and kind is not None and not fits(kind.gives, slots[field.name]):
-            yield at_span(
-                rule,
-                key,
-                field.span,
-                f"Field `{field.name}` wants the type {slots[field.name].gives}, `{kind.name}` gives another",
-                "try " + ", ".join(f"`{k.name}`" for k in KINDS.values() if fits(k.gives, slots[field.name])),
-            )
-        seen.add(field.name)
-    yield from _constants(rule)
+    understood = bool(slots)
+    for key, pattern in _sourced(rule):
+        for field in fields_of(pattern):
+            wrong = _wrong(rule, field, slots, seen, is_claim=key == "claim")
+            for what, hint in wrong:
+                yield at_span(rule, key, field.span, what, hint)
+            understood = understood and not wrong
+            if field.name and key != "claim":
+                seen.add(field.name)
+    if understood:
+        yield from _missing(rule, seen)
+    if slots:
+        yield from _constants(rule)
+
+
+def _wrong(
+    rule: Rule, field: Field, slots: Mapping[str, Slot], seen: set[str], *, is_claim: bool
+) -> list[tuple[str, str]]:
+    """What is wrong with a field, each with a hint."""
+    kind = KINDS.get(field.kind)
+    wrong = [] if kind else [(f"No kind `{field.kind}`", _kind_meant(field, slots))]
+    name = field.name
+    slot = slots.get(name) if name else None
+    if name is None or field.kind in slots:
+        return wrong
+    if is_claim:
+        wrong.append(("A claim keeps no fields", f"write {{:{field.kind}}}"))
+    elif not NAME.fullmatch(name):
+        wrong.append((f"`{name}` is no field name", "small letters, digits and _"))
+    elif name in seen:
+        wrong.append((f"Field `{name}` occurs twice", "each name once"))
+    elif slots and not slot:
+        wrong.append((f"A record `{rule.kind}` has no field `{name}`", nearest(name, list(slots))))
+    elif slot and kind and not fits(kind.gives, slot):
+        what = f"Field `{name}` wants the type {slot.gives}, `{kind.name}` gives another"
+        fitting = [f"`{other.name}`" for other in KINDS.values() if fits(other.gives, slot)]
+        wrong.append((what, "try " + ", ".join(fitting)))
+    return wrong
+
+
+def _kind_meant(field: Field, slots: Mapping[str, Slot]) -> str:
+    """What an unknown kind may have meant."""
+    if field.kind in slots:
+        return f"the name comes first: {{{field.kind}:{field.name if field.name in KINDS else 'kind'}}}"
+    if field.kind in OTHERWISE_CALLED:
+        return f"did you mean `{OTHERWISE_CALLED[field.kind]}`?"
+    return nearest(field.kind, list(KINDS))
 
 
 def _constants(rule: Rule) -> Iterator[Problem]:
     where = rule.sources["pattern"].where(0)
-    slots = RECORDS.get(rule.kind, {})
+    slots = RECORDS[rule.kind]
     for name, value in rule.constants.items():
         if name not in slots or slots[name].gives != "text":
             yield Problem(where, f"`set` gives `{name}`, which is no text field of `{rule.kind}`")
@@ -113,9 +174,16 @@ def _constants(rule: Rule) -> Iterator[Problem]:
             yield Problem(where, f"No event `{value}`", nearest(value, sorted(EVENTS)))
     if rule.whole is not None and (rule.whole not in slots or slots[rule.whole].gives != "text"):
         yield Problem(where, f"`whole` gives `{rule.whole}`, which is no text field of `{rule.kind}`")
-    if rule.kind == "event" and "event" not in rule.constants:
-        yield Problem(where, "An event has no name", 'add set = { event = "..." }')
-    if not (rule.constants or rule.whole or any(_mandatory(rule.pattern))):
+
+
+def _missing(rule: Rule, seen: set[str]) -> Iterator[Problem]:
+    where = rule.sources["pattern"].where(0)
+    missing = [name for name in NEEDED.get(rule.kind, ()) if name not in seen]
+    for name in missing:
+        is_text = RECORDS[rule.kind][name].gives == "text"
+        way = f'set = {{ {name} = "..." }}' if is_text else f"{{{name}:kind}}"
+        yield Problem(where, f"A record `{rule.kind}` says nothing without `{name}`", f"add {way}")
+    if not (missing or rule.constants or rule.whole or any(_mandatory(rule.pattern))):
         yield Problem(
             where,
             "No field is mandatory, so the record could be empty",
@@ -140,12 +208,15 @@ def _anchor(rule: Rule) -> Iterator[Problem]:
     source = rule.sources["anchor"]
     if len(rule.anchor) < SHORTEST_ANCHOR or not rule.anchor.isprintable():
         yield PatternProblem.at(source, 0, f"An anchor has at least {SHORTEST_ANCHOR} printable characters")
-    elif rule.anchor not in _certain_text(rule.pattern):
+    elif rule.anchor not in (certain := _certain_text(rule.pattern)):
+        at = certain.lower().find(rule.anchor.lower())
         yield PatternProblem.at(
             source,
             0,
             f"The anchor `{rule.anchor}` does not stand in every line that the pattern matches",
-            "take a literal from outside {?...?} and {|...|}",
+            f"did you mean `{certain[at : at + len(rule.anchor)]}`?"
+            if at >= 0
+            else "take a literal from outside {?...?} and {|...|}",
         )
 
 

@@ -8,9 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from logwatch.errors import GrammarError, Problem
-from logwatch.grammar.ast import Grammar, Pair, Pattern, Rule, Source
+from logwatch.grammar.ast import (
+    Field,
+    Grammar,
+    Option,
+    Pair,
+    Pairs,
+    Pattern,
+    Rule,
+    Source,
+    beginning,
+    settled,
+)
 from logwatch.grammar.check import check
-from logwatch.grammar.notation import NotationError, parse
+from logwatch.grammar.notation import NotationError, literal, parse
 from logwatch.grammar.places import Places
 from logwatch.grammar.problems import PatternProblem, nearest
 from logwatch.resources import folder
@@ -19,6 +30,12 @@ RECORD_KEYS = ("kind", "anchor", "claim", "pattern", "pairs", "set", "whole")
 FILE_KEYS = ("name", "about", "ignore", "record")
 LARGEST_FILE = 1_000_000
 MOST_RULES = 500
+TOML_HINTS = {
+    "Unescaped": "in single quotes a text stands as it is: pattern = '...'",
+    "Invalid value": 'texts stand in quotes: anchor = "..."',
+    "twice": 'name it otherwise and say its kind: [record.phase_2] with kind = "phase"',
+}
+"""What to do about what `tomllib` says."""
 
 
 def load_grammars(directories: Sequence[Path] = ()) -> tuple[Grammar, ...]:
@@ -32,6 +49,7 @@ def load_grammars(directories: Sequence[Path] = ()) -> tuple[Grammar, ...]:
     problems: list[Problem] = []
     grammars: dict[str, Grammar] = {}
     for directory in [*directories, folder("grammars")]:
+        here: dict[str, str] = {}
         if not directory.is_dir():
             problems.append(
                 Problem(str(directory), "No such directory of grammars", "put *.toml files there")
@@ -44,6 +62,10 @@ def load_grammars(directories: Sequence[Path] = ()) -> tuple[Grammar, ...]:
                 problems.extend(error.problems)
             else:
                 grammars.setdefault(grammar.name, grammar)
+                first = here.setdefault(grammar.name, path.name)
+                if first != path.name:
+                    what = f"`{first}` beside it has the name `{grammar.name}` too"
+                    problems.append(Problem(str(path), what, "say another `name`"))
     if problems:
         raise GrammarError(*problems)
     return tuple(grammars.values())
@@ -58,7 +80,7 @@ def read_grammar(path: Path) -> Grammar:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise GrammarError(Problem(str(path), f"A grammar file has at most {LARGEST_FILE} bytes"))
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise GrammarError(Problem(str(path), f"Cannot be read: {error.strerror}")) from error
     except UnicodeDecodeError as error:
@@ -87,7 +109,8 @@ def parse_grammar(text: str, path: str) -> Grammar:
 def _toml_problem(error: tomllib.TOMLDecodeError, path: str) -> Problem:
     what, _, place = str(error).rpartition(" (at ")
     numbers = [word.strip(",)") for word in place.split() if word.strip(",)").isdigit()]
-    return Problem(":".join([path, *numbers]), f"Is not TOML: {what or error}")
+    hint = next((hint for words, hint in TOML_HINTS.items() if words in what), "")
+    return Problem(":".join([path, *numbers]), f"Is not TOML: {what or error}", hint)
 
 
 class _File:
@@ -108,9 +131,11 @@ class _File:
             self._complain(("ignore",), "`ignore` is a list of texts of three characters or more")
             ignore = []
         records = table.get("record", {})
-        if not isinstance(records, dict) or not records:
-            self._complain((), "A grammar needs at least one table [record.NAME]")
+        if not isinstance(records, dict):
+            self._complain(("record",), "Each record is a table of its own", "write [record.NAME]")
             records = {}
+        elif not records and "records" not in table:
+            self._complain((), "A grammar needs at least one table [record.NAME]")
         if len(records) > MOST_RULES:
             self._complain(("record",), f"A grammar has at most {MOST_RULES} records")
             records = {}
@@ -132,8 +157,13 @@ class _File:
             sources["anchor"] = self.places.source((*place, "anchor"), anchor)
         if "pattern" in table or not anchor:
             pattern = self._pattern(table, "pattern", place, sources, pairs)
-        else:
-            pattern = self._beginning(anchor, sources)
+        else:  # the anchor, and whatever follows it
+            sources["pattern"] = sources["anchor"]
+            end = (len(anchor), len(anchor))
+            pattern = settled((*literal(anchor), Option((Field(None, "text", end),), end)))
+        if pairs and pattern and not any(isinstance(node, Pairs) for node in pattern):
+            hint = "put {pairs} where the list begins; other keys stand above the table of pairs"
+            self._complain((*place, "pairs"), "The pattern has no {pairs}", hint)
         kind = self._text(table, "kind", place, name)
         claim = self._claim(table, place, sources, kind, anchor, pattern)
         constants = table.get("set", {})
@@ -143,17 +173,6 @@ class _File:
         if len(self.problems) > before or pattern is None:
             return None
         return Rule(name, kind, anchor, pattern, claim, whole, constants, sources)
-
-    def _beginning(self, anchor: str, sources: dict[str, Source]) -> Pattern | None:
-        """The pattern of a record that gives none: the anchor, and whatever follows it."""
-        source = sources["pattern"] = sources["anchor"]
-        try:
-            return parse(
-                "".join(f"{{'{char}'}}" if char in "{}" else char for char in anchor) + "{?{:text}?}"
-            )
-        except NotationError as error:
-            self.problems.append(PatternProblem.at(source, error.position, error.what))
-            return None
 
     def _claim(
         self,
@@ -170,13 +189,10 @@ class _File:
         """
         if "claim" in table:
             return self._pattern(table, "claim", place, sources, ())
-        start = sources["pattern"].text if "pattern" in sources else ""
-        if kind != "event" and pattern is not None and anchor.strip() and start.startswith(anchor.rstrip()):
+        start = anchor.rstrip(" \t")
+        if kind != "event" and pattern is not None and start and beginning(pattern).startswith(start):
             sources["claim"] = sources["anchor"]
-            try:
-                return parse(anchor.rstrip())
-            except NotationError:
-                return None
+            return literal(start)
         return None
 
     def _pairs(self, table: Any, place: tuple[str, ...], sources: dict[str, Source]) -> tuple[Pair, ...]:
@@ -188,7 +204,7 @@ class _File:
             value = self._pattern(table, keys, (*place, "pairs"), sources, ())
             if value is not None:
                 spellings = tuple(key.strip() for key in keys.split(" | "))
-                pairs.append(Pair(spellings, value, keys))
+                pairs.append(Pair(spellings, value, f"pairs.{keys}"))
         return tuple(pairs)
 
     def _pattern(
@@ -203,13 +219,12 @@ class _File:
         if not text:
             return None
         source = self.places.source((*place, key), text)
-        sources[key] = source
+        sources[f"pairs.{key}" if place[-1] == "pairs" else key] = source
         try:
-            pattern = parse(text, pairs)
+            return parse(text, pairs)
         except NotationError as error:
-            self.problems.append(PatternProblem.at(source, error.position, error.what))
+            self.problems.append(PatternProblem.at(source, error.position, error.what, error.hint))
             return None
-        return pattern
 
     def _text(
         self, table: Mapping[str, Any], key: str, place: tuple[str, ...], default: str | None = None

@@ -8,8 +8,9 @@ behind it {pairs} the rest of the line, `key: value, key: value`, keys as the ta
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyparsing as pp
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 LONGEST_PATTERN = 4000
 DEEPEST = 12
+QUOTED: Final = re.compile(r"\{'(?P<quoted>[^']+)'\}")
 
 
 class NotationError(Exception):
@@ -28,12 +30,14 @@ class NotationError(Exception):
     Attributes:
         position: Where in the text, from 0.
         what: What is wrong, a sentence without its full stop.
+        hint: What to try, or empty.
     """
 
-    def __init__(self, position: int, what: str) -> None:
-        super().__init__(position, what)
+    def __init__(self, position: int, what: str, hint: str = "") -> None:
+        super().__init__(position, what, hint)
         self.position = position
         self.what = what
+        self.hint = hint
 
 
 def parse(text: str, pairs: tuple[Pair, ...] = ()) -> Pattern:
@@ -61,30 +65,71 @@ def parse(text: str, pairs: tuple[Pair, ...] = ()) -> Pattern:
     return settled(_with_pairs(tuple(nodes), pairs))
 
 
+def literal(text: str) -> Pattern:
+    """The pattern of a text as it stands, in which a brace is a brace; a run of blanks matches any other."""
+    parts = re.finditer(r"[ \t]+|[^ \t]+", text)
+    return tuple(
+        Blank(part.span()) if part[0][0] in " \t" else Literal(part[0], part.span()) for part in parts
+    )
+
+
 def _check_depth(text: str) -> None:
     depth = 0
-    for position, char in enumerate(text):
+    for position, char in enumerate(QUOTED.sub(lambda quoted: " " * len(quoted[0]), text)):
         depth += (char == "{") - (char == "}")
         if depth > DEEPEST:
             raise NotationError(position, f"Parts are nested deeper than {DEEPEST}")
 
 
-def _explained(error: pp.ParseBaseException, text: str) -> tuple[int, str]:
-    found = text[error.loc : error.loc + 12]
+PART: Final = re.compile(r"\{[^{}]{0,40}\}?")
+OPEN_FIELD: Final = re.compile(r"\{[A-Za-z_]*:[a-z]")
+BARE_NAME: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+BARE_CHOICE: Final = re.compile(r"\{([^{}:|?]+(?:\|[^{}:|?]+)+)\}")
+OPEN_OR_CLOSED: Final = re.compile(rf"{QUOTED.pattern}|\{{[?|]|[?|]\}}")
+
+
+def _explained(error: pp.ParseBaseException, text: str) -> tuple[int, str, str]:
+    at = error.loc
+    found = text[at : at + 12]
     if found.startswith(("?}", "|}", "}")):
         closer = found[: 1 if found[0] == "}" else 2]
-        if error.loc == 0 or text[error.loc - 1] != "|":
-            return error.loc, f"`{closer}` closes nothing; write {{'{found[0]}'}} for the character"
+        if at == 0 or text[at - 1] != "|":
+            opened = _open_part(text[:at])
+            hint = f"write {{'{found[0]}'}} for the character"
+            if opened and closer == "}":
+                hint = f"`{opened}` is closed by `{opened[1]}}}`"
+            return at, f"`{closer}` closes nothing", hint
     if found.startswith("{"):
-        return (
-            error.loc,
-            f"`{found}` is none of {{name:kind}}, {{?...?}}, {{|...|...|}}, {{'...'}}, {{...}}, {{pairs}}",
-        )
+        return at, *_no_part(text, at)
     expected = (error.msg or "").removeprefix("Expected ").replace("'", "`")
     expected = expected if expected in {"`?}`", "`|}`"} else "a text or a part in braces"
-    return error.loc, f"Expected {expected}, " + (
-        f"found `{found}`" if found else "but the pattern ends here"
-    )
+    return at, f"Expected {expected}, " + (f"found `{found}`" if found else "but the pattern ends here"), ""
+
+
+def _open_part(text: str) -> str | None:
+    """How the innermost part that a text leaves open begins."""
+    opened: list[str] = []
+    for mark in OPEN_OR_CLOSED.finditer(text):
+        if mark[0] in {"{?", "{|"}:
+            opened.append(mark[0])
+        elif opened and not mark["quoted"]:
+            opened.pop()
+    return opened[-1] if opened else None
+
+
+def _no_part(text: str, at: int) -> tuple[str, str]:
+    """What is wrong with braces that hold no part, and what may have been meant."""
+    part = PART.match(text, at)
+    shown = part[0] if part else text[at]
+    if name := BARE_NAME.fullmatch(shown):
+        return f"`{shown}` names no kind of field", f"write {{{name[1]}:real}}, {{{name[1]}:int}} or another"
+    if choice := BARE_CHOICE.fullmatch(shown):
+        return f"`{shown}` is no part of a pattern", f"a choice is written {{|{choice[1]}|}}"
+    if not shown.endswith("}") and not shown.startswith(("{?", "{|")):
+        hint = "close it with `}`, or " if OPEN_FIELD.match(shown) else ""
+        return f"`{shown}` is no part of a pattern", f"{hint}write {{'{{'}} for the character `{{`"
+    kinds = "{name:kind}, {?...?}, {|...|...|}, {'...'}, {...}, {pairs}"
+    return f"`{shown}` is none of {kinds}", "write {'{'} for the character `{`"
 
 
 def _with_pairs(pattern: Pattern, pairs: tuple[Pair, ...]) -> Pattern:
@@ -110,7 +155,7 @@ def _notation() -> pp.ParserElement:
 
     blank = _exact(pp.Regex(r"[ \t]+"))
     blank.set_parse_action(lambda _text, at, tokens: Blank((at, at + len(tokens[0]))))
-    quoted = _exact(pp.Regex(r"\{'(?P<quoted>[^']+)'\}"))
+    quoted = _exact(pp.Regex(QUOTED))
     quoted.set_parse_action(lambda _text, at, tokens: Literal(tokens["quoted"], (at, at + len(tokens[0]))))
     gap = _exact(pp.Literal("{...}")).set_parse_action(lambda _text, at, _tokens: Gap((at, at + 5)))
     pairs = _exact(pp.Literal("{pairs}")).set_parse_action(lambda _text, at, _tokens: Pairs((), (at, at + 7)))

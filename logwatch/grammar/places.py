@@ -12,7 +12,7 @@ from typing import Final
 
 from logwatch.grammar.ast import Source
 
-TABLE: Final = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?$")
+TABLE: Final = re.compile(r"\s*\[{1,2}\s*([^\[\]]+?)\s*\]{1,2}\s*(?:#.*)?$")
 PART: Final = r"""[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*'"""
 ENTRY: Final = re.compile(rf"\s*(?P<key>(?:{PART})(?:\s*\.\s*(?:{PART}))*)\s*=\s*")
 ESCAPE: Final = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|.)")
@@ -30,7 +30,8 @@ class Places:
             header = TABLE.match(line)
             if header is not None:
                 table = _parts(header[1])
-                self._keys.setdefault(table, (number, line.index("[") + 1, 0))
+                for size in range(1, len(table) + 1):
+                    self._keys.setdefault(table[:size], (number, line.index("[") + 1, 0))
                 continue
             entry = ENTRY.match(line)
             if entry is not None:

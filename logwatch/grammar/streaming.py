@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from logwatch.grammar.ast import Blank, Literal
+from logwatch.grammar.ast import beginning
 from logwatch.grammar.elements import failure
 from logwatch.grammar.expression import ANYTHING, PAIRS_GROUP, expression
 from logwatch.grammar.lists import PairsReader
@@ -106,7 +106,7 @@ class RuleReader:
         self.rule = rule
         self.anchor = rule.anchor
         self._pairs = PairsReader(rule) if pairs_of(rule) else None
-        self._leads = _starts_with_anchor(rule)
+        self._leads = beginning(rule.pattern).startswith(rule.anchor.rstrip(BLANKS))
         shape = head_shape(rule) if self._pairs else fixed_shape(rule)
         self._match = fused(shape.regex)
         self._takes = takes(rule, shape.groups)
@@ -172,16 +172,3 @@ def _may_stand_before(text: str) -> bool:
     if "%|" in text:
         return NOT_AROUND_A_BAR.search(text) is None
     return BEGINS_LIKE_A_PREFIX.match(text) is not None and NOT_IN_A_PREFIX.search(text) is None
-
-
-def _starts_with_anchor(rule: Rule) -> bool:
-    """Whether every text that the pattern matches starts with the anchor."""
-    text = ""
-    for node in rule.pattern:
-        if isinstance(node, Literal):
-            text += node.text
-        elif isinstance(node, Blank):
-            text += " "
-        else:
-            break
-    return text.startswith(rule.anchor.rstrip(BLANKS))

@@ -87,6 +87,18 @@ RECORDS: Final[Mapping[str, Mapping[str, Slot]]] = {
 }
 
 
+NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "phase": ("phase", "seconds"),
+    "accept": ("accepted_drafts",),
+    "server_args": ("settings",),
+    "nccl_setting": ("variable",),
+    "nccl_transport": ("transport",),
+    "environment": ("variables",),
+    "event": ("event",),
+}
+"""Fields without which a record says nothing; other kinds do with any of theirs."""
+
+
 def fits(gives: str, slot: Slot) -> bool:
     """Whether a value of one type may stand in a slot: a share may be written as a plain number, say."""
     return gives == slot.gives or (gives, slot.gives) in {

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from logwatch.errors import Problem
-from logwatch.grammar.ast import Blank, Choice, Field, Gap, Literal, Option, Pairs, Pattern, Rule, Span
+from logwatch.grammar.ast import (
+    Blank,
+    Choice,
+    Field,
+    Gap,
+    Literal,
+    Option,
+    Pairs,
+    Pattern,
+    Rule,
+    Span,
+    fields_of,
+    literals_of,
+)
 from logwatch.grammar.chars import BLANKS, Head, collide, heads
 from logwatch.grammar.expression import ANYTHING, AT_END, follows, starts_of
 from logwatch.grammar.kinds import KINDS, is_open
@@ -43,24 +58,17 @@ def _pairs(rule: Rule, node: Pairs) -> Iterator[Problem]:
                 yield PatternProblem.at(source, 0, f"`{key}` is no key", "keys hold none of : = , [ ]")
             elif key in seen:
                 yield PatternProblem.at(source, 0, f"Key `{key}` occurs twice")
+            elif "|" in key:
+                yield PatternProblem.at(source, 0, f"`{key}` is no key", "other spellings follow after ` | `")
             seen.add(key)
-        if any(isinstance(part, Literal) and any(c in part.text for c in ",[") for part in _flat(pair.value)):
+        if not any(field.name for field in fields_of(pair.value)):
+            yield PatternProblem.at(source, 0, "This value gives no field", "write {name:kind}")
+        if any(char in literal.text for literal in literals_of(pair.value) for char in ",["):
             yield PatternProblem.at(source, 0, "A value holds no comma and no bracket: they part the list")
         yield from _Ways(rule, pair.place).check(pair.value, AFTER_A_VALUE)
 
 
-def _flat(pattern: Pattern) -> Iterator[Literal]:
-    for node in pattern:
-        match node:
-            case Literal():
-                yield node
-            case Option(body=body):
-                yield from _flat(body)
-            case Choice(branches=branches):
-                for branch in branches:
-                    yield from _flat(branch)
-            case _:
-                pass
+UNIT: Final = re.compile(r"(?:ns|us|\u00b5s|\u03bcs|ms|s|sec|seconds)(?![A-Za-z0-9_])")
 
 
 class _Ways:
@@ -136,6 +144,8 @@ class _Ways:
                 if kind.gives in {"real", "seconds", "share"}
                 else "try another literal here",
             )
+        if kind.units and (unit := _unit_again(rest)):
+            yield self._at(unit.span, f"{shown} ({kind.name}) has its unit already", "leave this out")
 
     def _choice(self, node: Choice) -> Iterator[Problem]:
         starts: list[tuple[int, Head]] = []
@@ -167,6 +177,12 @@ class _Ways:
                 return
         if after != AT_END:
             yield self._at(node.span, "{...} stands outside of {?...?} and {|...|} only")
+
+
+def _unit_again(rest: Pattern) -> Literal | None:
+    """The unit that follows a field which reads its unit itself."""
+    node = next((part for part in rest if not isinstance(part, Blank)), None)
+    return node if isinstance(node, Literal) and UNIT.match(node.text) else None
 
 
 def _may_be_empty(pattern: Pattern) -> bool:

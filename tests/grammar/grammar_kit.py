@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from logwatch.errors import GrammarError
 from logwatch.grammar.ast import Blank, Choice, Field, Gap, Grammar, Literal, Option, Pairs, Pattern
 from logwatch.grammar.load import parse_grammar
+from logwatch.grammar.vocabulary import NEEDED
 
 FIELDS = {
     "iteration": ["int"],
@@ -82,7 +83,9 @@ def grammars(draw):
     kind = draw(st.sampled_from(sorted(KINDS)))
     pattern = draw(pattern_texts(KINDS[kind]))
     claim = draw(st.sampled_from(["", "claim = 'ANCHOR'\n"]))
-    text = f"[record.r]\nkind = '{kind}'\nanchor = 'ANCHOR'\n{claim}pattern = \"{pattern}\"\n"
+    needed = {name: "said" for name in NEEDED.get(kind, ()) if f"{{{name}:" not in pattern}
+    said = "".join(f"set.{name} = '{value}'\n" for name, value in needed.items())
+    text = f"[record.r]\nkind = '{kind}'\nanchor = 'ANCHOR'\n{claim}{said}pattern = \"{pattern}\"\n"
     try:
         return parse_grammar(text, "random.toml")
     except GrammarError:

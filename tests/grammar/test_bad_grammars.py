@@ -72,6 +72,33 @@ def test_a_grammar_of_the_same_name_takes_the_place_of_the_packaged_one(tmp_path
     assert [name for name, _ in names].count("vllm") == 1
 
 
+def test_two_grammars_of_one_name_in_a_directory(tmp_path):
+    """One of two files with the same name would be passed over without a word: it is a mistake."""
+    text = 'name = "mine"\n[record.accept]\nanchor = "acc="\npattern = "acc={accepted_drafts:real}"\n'
+    (tmp_path / "a.toml").write_text(text)
+    (tmp_path / "b.toml").write_text(text)
+    with pytest.raises(GrammarError, match=r"b\.toml: `a\.toml` beside it has the name `mine` too"):
+        load_grammars([tmp_path])
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path):
+    """Editors write one in front of UTF-8 text."""
+    path = tmp_path / "mine.toml"
+    path.write_bytes(
+        b'\xef\xbb\xbf[record.accept]\nanchor = "acc="\npattern = "acc={accepted_drafts:real}"\n'
+    )
+    assert read_grammar(path).name == "mine"
+
+
+@pytest.mark.parametrize("key", ["pattern", "anchor", "claim"])
+def test_a_listed_key_may_be_called_as_a_key_of_the_file(key):
+    """What is wrong with a pair's value is said where the value stands."""
+    text = f'[record.decode]\nanchor = "batch"\npattern = "batch {{pairs}}"\n[record.decode.pairs]\n"{key}" = "{{x:int}}"\n'
+    with pytest.raises(GrammarError, match=r"mine\.toml:5:") as raised:
+        parse_grammar(text, "mine.toml")
+    assert "{x:int}" in str(raised.value)
+
+
 def test_the_command_line_prints_all_problems(tmp_path):
     """A configured directory with a bad grammar stops `logwatch grammar list`."""
     (tmp_path / "bad.toml").write_text((ROOT / "fixtures/grammars/bad-unknown-kind.toml").read_text())

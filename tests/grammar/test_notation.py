@@ -35,6 +35,11 @@ from logwatch.grammar.notation import NotationError, parse
         ),
         pytest.param("a|b", (Literal("a|b", (0, 3)),), id="bar as text"),
         pytest.param("{'{ |'}", (Literal("{ |", (0, 7)),), id="quoted"),
+        pytest.param(
+            "{'{'}" * 20,
+            tuple(Literal("{", (at, at + 5)) for at in range(0, 100, 5)),
+            id="quoted braces are no depth",
+        ),
         pytest.param("{...}x", (Gap((0, 5)), Literal("x", (5, 6))), id="gap"),
         pytest.param("x {pairs}", (Literal("x", (0, 1)), Blank((1, 2)), Pairs((), (2, 9))), id="pairs"),
         pytest.param(
@@ -55,7 +60,9 @@ def test_nodes(text, nodes):
         pytest.param("", 0, "An empty pattern", id="empty"),
         pytest.param("a }", 2, "`}` closes nothing", id="stray brace"),
         pytest.param("a ?}", 2, "`?}` closes nothing", id="stray end of an option"),
-        pytest.param("a {n:int", 2, "is none of", id="open brace"),
+        pytest.param("a {n:int", 2, "`{n:int` is no part", id="open brace"),
+        pytest.param("a {n}", 2, "names no kind", id="no kind"),
+        pytest.param("a {b|c}", 2, "is no part", id="choice without bars"),
         pytest.param("a {n int}", 2, "is none of", id="no colon"),
         pytest.param("a {?b", 5, "Expected `?}`, but the pattern ends here", id="open option"),
         pytest.param("a {|b|", 6, "but the pattern ends here", id="open choice"),

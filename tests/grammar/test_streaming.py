@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logwatch.grammar.load import load_grammars
+from logwatch.grammar.load import load_grammars, parse_grammar
 from logwatch.grammar.streaming import Failed, Parsed, Reader
 
 READER = Reader(load_grammars())
@@ -665,3 +665,17 @@ def test_reading_does_not_depend_on_what_was_read_before():
     once = [reader.read(line) for line in lines]
     assert [reader.read(line) for line in lines * 3] == once * 3
     assert [Reader(load_grammars()).read(line) for line in lines] == once
+
+
+def test_near_misses_of_a_pattern_that_begins_with_a_brace():
+    """How a pattern writes the characters of its anchor does not matter: what begins with them is claimed."""
+    text = """[record.phase]
+set = { phase = "target_verify" }
+anchor = '{"verify_ms":'
+pattern = '''{'{'}"verify_ms": {seconds:ms}{'}'}'''
+"""
+    reader = Reader([parse_grammar(text, "mine.toml")])
+    assert reader.read('{"verify_ms": 19.14}') == Parsed(
+        "phase", {"phase": "target_verify", "seconds": 0.01914}
+    )
+    assert reader.read('{"verify_ms": null}') == Failed("phase", 15, "a number of milliseconds", "null}")
