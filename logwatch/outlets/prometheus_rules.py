@@ -1,6 +1,6 @@
 """Level 3: Prometheus rules that match the configuration: what is recorded, and what alerts.
 
-The rules judge the metrics by themselves, so that an alert arrives even where the daemon's own delivery
+They see the daemon's open incidents in its metrics, so that an alert arrives even where the daemon's own delivery
 fails. Their labels are those of the alerts that the daemon sends (`via` tells the two apart), so that
 Alertmanager can silence the double. YAML is small enough here to need no library.
 """
@@ -55,87 +55,87 @@ def recording_rules() -> list[dict[str, Any]]:
 
 
 def spec_rules(settings: RuleSettings) -> Iterator[dict[str, Any]]:
-    """Alerts about the server that is watched."""
+    """Alerts about the server that is watched.
+
+    Each needs an open incident: what the last sample says holds on while a server idles, and one odd report before
+    a quiet night is no reason to wake anybody. Gauges only give the figure.
+    """
+    where = "{{ $labels.stream }} ({{ $labels.instance }})"
     for phase, severity in settings.severities.items():
         name = VERIFY if phase == "target_verify" else NAMES["out_of_band"]
-        selector = json.dumps(phase)
-        for side, comparison, edge in (("above", ">", "high"), ("below", "<", "low")):
+        selector = f"{{phase={json.dumps(phase)}}}"
+        # Which side it left by: reports that are inside, while it is not over yet, do not change that.
+        for side, comparison, edge, worst in (("above", ">", "high", "max"), ("below", "<", "low", "min")):
             yield _alert(
                 settings,
                 name,
-                f"max by ({PHASE}) (logwatch_phase_seconds{{phase={selector}}}"
-                f" {comparison} logwatch_band_{edge}_seconds{{phase={selector}}})",
-                "1m",
+                f"{worst} by ({PHASE}) ({worst}_over_time(logwatch_phase_seconds{selector}[15m])"
+                f" {comparison} logwatch_band_{edge}_seconds{selector}"
+                f" and on ({PHASE}, rank) {_is_open('out_of_band')})",
+                "0s",
                 severity if side == "above" else "warning",
                 f"{phase_words(phase)} is {side} its tuned band.",
-                f"{phase_words(phase)} takes {{{{ $value | humanizeDuration }}}} a cycle on"
-                " {{ $labels.stream }} ({{ $labels.instance }}).",
+                f"{phase_words(phase)} takes {{{{ $value | humanizeDuration }}}} a cycle on {where}.",
             )
-    yield _alert(
-        settings,
-        NAMES["level_shift"],
-        f'max by ({PHASE}) (logwatch_incident_open{{kind=~"level_shift|spread|second_mode"}}) == 1',
-        "0s",
-        "warning",
-        "A phase has moved to another level.",
-        "{{ $labels.phase }} on {{ $labels.stream }} ({{ $labels.instance }}) is not what it was;"
-        " the status page says since when and by how much.",
-    )
     if settings.baseline:
         yield _alert(
             settings,
             NAMES["slower_than_baseline"],
-            f"min by ({STREAM}) (logwatch_speculation_speedup_ratio) < 1",
-            "5m",
+            f"min by ({STREAM}) (logwatch_speculation_speedup_ratio and on ({STREAM}, rank)"
+            f" {_is_open('slower_than_baseline')})",
+            "0s",
             "critical",
             "Speculative decoding is slower than decoding without it.",
-            "{{ $labels.stream }} ({{ $labels.instance }}) reaches {{ $value | humanizePercentage }} of the"
-            " throughput that it has without speculation.",
+            f"{where} reaches {{{{ $value | humanizePercentage }}}} of the throughput that it has without"
+            " speculation.",
             phase="speculation",
         )
     yield _alert(
         settings,
         NAMES["acceptance_dropped"],
-        f"avg by ({STREAM}) (avg_over_time(logwatch_tokens_per_cycle[15m]))"
-        f" < 0.8 * avg by ({STREAM}) (avg_over_time(logwatch_tokens_per_cycle[1d] offset 15m))",
-        "15m",
+        f"min by ({STREAM}) (logwatch_tokens_per_cycle and on ({STREAM}, rank)"
+        f" {_is_open('acceptance_dropped')})",
+        "0s",
         "warning",
         "The draft's tokens are accepted less often than before.",
-        "{{ $labels.stream }} ({{ $labels.instance }}) gets {{ $value | humanize }} tokens a cycle,"
-        " less than four fifths of the last day's mean.",
+        f"{where} gets {{{{ $value | humanize }}}} tokens a cycle; the status page says how many it had.",
         phase="tokens_per_cycle",
     )
-    yield _alert(
-        settings,
-        NAMES["graph_lost"],
-        f'max by ({PHASE}) (logwatch_incident_open{{kind="graph_lost"}}) == 1',
-        "0s",
-        "critical",
-        "Target verify runs without CUDA graphs.",
-        "{{ $labels.stream }} ({{ $labels.instance }}) replayed CUDA graphs before and does not now.",
-    )
     for kind, severity, summary, description in (
+        (
+            "level_shift|spread|second_mode",
+            "warning",
+            "A phase has moved to another level.",
+            f"{{{{ $labels.phase }}}} on {where} is not what it was; the status page says since when.",
+        ),
+        (
+            "graph_lost",
+            "critical",
+            "Target verify runs without CUDA graphs.",
+            f"{where} replayed CUDA graphs before and does not now.",
+        ),
         (
             "draft_does_nothing",
             "critical",
             SUMMARIES["draft_does_nothing"],
-            "{{ $labels.stream }} ({{ $labels.instance }}) gets exactly one token a cycle.",
+            f"{where} gets exactly one token a cycle.",
         ),
         (
             "one_rank_slow",
             "warning",
             "One rank is slower than the others.",
-            "{{ $labels.phase }} on {{ $labels.stream }} ({{ $labels.instance }}) takes longer on one rank.",
+            f"{{{{ $labels.phase }}}} on {where} takes longer on one rank.",
         ),
         (
             "silence",
             "warning",
             SUMMARIES["silence"],
-            "{{ $labels.stream }} ({{ $labels.instance }}) answers requests without a decode line or report.",
+            f"{where} answers requests without a decode line or report.",
         ),
     ):
-        expression = f'max by ({PHASE}) (logwatch_incident_open{{kind="{kind}"}}) == 1'
-        yield _alert(settings, NAMES[kind], expression, "0s", severity, summary, description)
+        expression = f"max by ({PHASE}) ({_is_open(kind)})"
+        name = NAMES[kind.partition("|")[0]]
+        yield _alert(settings, name, expression, "0s", severity, summary, description)
 
 
 def health_rules(settings: RuleSettings) -> Iterator[dict[str, Any]]:
@@ -148,17 +148,37 @@ def health_rules(settings: RuleSettings) -> Iterator[dict[str, Any]]:
         "5m",
         "critical",
         "Prometheus cannot scrape logwatch.",
-        "{{ $labels.instance }} has not answered for five minutes; its log is not watched.",
+        "{{ with $labels.instance }}{{ . }} has not{{ else }}No target of the job `logwatch` has{{ end }} answered for"
+        " five minutes: nobody watches the log.",
+    )
+    yield _alert(
+        settings,
+        "LogwatchRestarting",
+        'changes(process_start_time_seconds{job="logwatch"}[30m]) > 3',
+        "0s",
+        "warning",
+        "logwatch starts again and again.",
+        "{{ $labels.instance }} has been started {{ $value }} times within half an hour.",
+    )
+    yield _alert(
+        settings,
+        "LogwatchFollowsNothing",
+        "max by (job, instance) (logwatch_build_info) unless on (job, instance) logwatch_read_bytes_total",
+        "15m",
+        "warning",
+        "logwatch follows no log.",
+        "No source of {{ $labels.instance }} exists: no file has the configured name, or it is gone for an hour.",
     )
     yield _alert(
         settings,
         "LogwatchStale",
-        f"time() - max by ({STREAM}) (logwatch_last_sample_read_timestamp_seconds) > 900"
-        f" and sum by ({STREAM}) (increase(logwatch_read_bytes_total[15m])) > 0",
-        "5m",
+        # A server that idles writes access lines of health checks: a night without a sample says nothing.
+        f"sum by ({STREAM}) (increase(logwatch_read_bytes_total[1h])) > 0"
+        f" unless on ({STREAM}) time() - max by ({STREAM}) (logwatch_last_sample_read_timestamp_seconds) < 86400",
+        "1h",
         "warning",
         "The log grows, but holds no samples.",
-        f"The last sample of {where} is {{{{ $value | humanizeDuration }}}} old; lines go on arriving.",
+        f"Lines of {where} go on arriving; there has been no sample for a day, or never one.",
     )
     yield _alert(
         settings,
@@ -235,6 +255,11 @@ def rule_file(settings: RuleSettings) -> str:
     ]
     head = "# Written by `logwatch export rules` from the configuration: change that, and write it anew.\n"
     return head + _yaml({"groups": groups})
+
+
+def _is_open(kinds: str) -> str:
+    """Selects ranks and phases with an open incident of these kinds (a regular expression where several)."""
+    return f'logwatch_incident_open{{kind{"=~" if "|" in kinds else "="}"{kinds}"}} == 1'
 
 
 def _alert(

@@ -159,14 +159,48 @@ def test_example_configuration_silences_the_double(alertmanager):
     receiver = Alertmanager("am", alertmanager.url)
     body = enter(Book(), fresh(), LINKS, time.time(), 0.3).body
     receiver.send(body, time.time())
-    for name, via in (("SpecVerifyOutOfBand", "prometheus"), ("SpecSlowerThanBaseline", "prometheus")):
-        receiver.send(body | {"labels": body["labels"] | {"alertname": name, "via": via}}, time.time())
+    slower = body["labels"] | {"alertname": "SpecSlowerThanBaseline", "via": "prometheus"}
+    of_another = {
+        "instance": "b",
+        "severity": "warning",
+    }  # there verify is below its band: that explains nothing
+    for labels in (
+        body["labels"] | {"via": "prometheus"},
+        slower,
+        body["labels"] | of_another,
+        slower | {"instance": "b"},
+    ):
+        receiver.send(body | {"labels": labels}, time.time())
     quiet = {
         (alert["labels"]["alertname"], alert["labels"]["via"]): bool(alert["status"]["inhibitedBy"])
         for alert in alertmanager.alerts()
+        if alert["labels"]["instance"] != "b"
     }
+    assert not any(
+        alert["status"]["inhibitedBy"]
+        for alert in alertmanager.alerts()
+        if alert["labels"]["instance"] == "b"
+    )
     assert quiet == {
         ("SpecVerifyOutOfBand", "logwatch"): False,
         ("SpecVerifyOutOfBand", "prometheus"): True,
         ("SpecSlowerThanBaseline", "prometheus"): True,
     }
+
+
+@pytest.mark.parametrize(
+    ("labels", "receiver"),
+    [
+        pytest.param(["alertname=SpecVerifyOutOfBand", "severity=critical"], "on-call", id="a page"),
+        pytest.param(["alertname=SpecOneRankSlow", "severity=warning"], "team", id="a warning"),
+        pytest.param(["alertname=SpecVerifyOutOfBand", "severity=info"], "team", id="explained by load"),
+        pytest.param(
+            ["alertname=LogwatchWatchdog", "severity=none"], "dead-mans-switch", id="dead man's switch"
+        ),
+    ],
+)
+def test_example_configuration_wakes_nobody_for_a_warning(labels, receiver):
+    """Only what is critical goes to who is on call."""
+    example = folder("dashboards") / "alertmanager.example.yml"
+    command = [shutil.which("amtool"), "config", "routes", "test", f"--config.file={example}", *labels]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == [receiver]
