@@ -198,6 +198,8 @@ AT = b"[2026-02-11 08:15:02 TP0] "
         pytest.param(AT + b" 50%|###  | 1/2 [00:01<00:01, 1.0s/it]" + DECODE + b"\n", id="behind a bar"),
         pytest.param(b"  3it [00:01, 3.7it/s] Target verify: 19.14 ms/cyc\n", id="a bar without percent"),
         pytest.param(b"  x TP0] Target verify: 19.14 ms/cyc\n", id="a prefix without its beginning"),
+        pytest.param(b"  (Worker pid=12) Target verify: 19.14 ms/cyc\n", id="Ray behind blanks"),
+        pytest.param(b" \t2026-02-11T08:15:02Z   Target verify: 19.14 ms/cyc\n", id="a container's line behind blanks"),
         pytest.param(b"  Target verify: 19.14 ms/cyc\r\n", id="CRLF"),
         pytest.param(b"  Target verify: 19.14 ms/cyc\rnoise\n", id="a carriage return"),
         pytest.param(b"  Target verify\xff: 19.14 ms/cyc\n" + AT + DECODE + b"\n", id="no UTF-8"),
@@ -219,9 +221,10 @@ AT = b"[2026-02-11 08:15:02 TP0] "
         pytest.param(b"\n" * 5 + AT + DECODE + b"\n\n" + AT + DECODE + b"\n", id="empty lines"),
     ],
 )  # fmt: skip
-def test_tricky_lines_are_the_same_in_bulk(data):
-    """Each of them once was, or could be, what a column form gets wrong."""
-    data = b"first\n" + data + AT + DECODE + b"\n" + data
+@pytest.mark.parametrize("times", [1, 110], ids=["alone", "many"])
+def test_tricky_lines_are_the_same_in_bulk(data, times):
+    """Each of them once was, or could be, what a column form gets wrong; few lines are not read as columns."""
+    data = b"first\n" + data * times + AT + DECODE + b"\n" + data
     assert told(*replayed(data)) == told(watched(data))
     expected, found = records_of(data)
     assert found == expected

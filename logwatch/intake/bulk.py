@@ -289,7 +289,8 @@ def _framed(wanted: pl.DataFrame, data: bytes) -> pl.DataFrame:
         | message.str.contains("[20", literal=True)
         | (message.str.starts_with("[") & line.str.contains("it/s|s/it"))
     )
-    bare = line.str.starts_with(" ") & ~line.str.contains(r"%\||it/s|s/it|\] ")
+    # Behind blanks a wrapping begins with one of these.
+    bare = line.str.starts_with(" ") & ~line.str.contains(r"^[ \t]+[\[(\d]|%\||it/s|s/it|\] ")
     return cut.select(
         "at",
         text=pl.when("strange").then(None).when(prefixed & ~parted).then(message).when(bare).then(line),
