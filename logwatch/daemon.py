@@ -16,6 +16,7 @@ from logwatch.errors import LogwatchError
 from logwatch.intake.chunks import Chunk, Range
 from logwatch.intake.tail import Tail
 from logwatch.intake.wake import Waker
+from logwatch.judging.incidents import ended_unseen
 from logwatch.model import Item, Level, Notice, Sink
 from logwatch.observing import Observing
 from logwatch.outlets.deliver import Deliver
@@ -98,6 +99,7 @@ class Daemon:
         self._pipelines: dict[str, Pipeline] = {}
         self._reading: dict[str, tuple[str, int]] = {}
         self._dirty: set[str] = set()
+        self._followed: set[str] = set()
         self._told = False
         self._committed = self._kept_house = -1e9
         self.on_ready: Callable[[], object] = lambda: None
@@ -357,13 +359,21 @@ class Daemon:
         self._observing.sources(lags, time.monotonic())
         self._metrics.observe_files(self._tail.open_files)
         self._board.forget(self._metrics.expire(alive=lags))
-        for stream in self._pipelines.keys() - lags.keys():
-            self._take(self._pipelines.pop(stream).finish())
-            self._reading.pop(stream, None)
-            self._dirty.add(stream)
+        for stream in (self._followed | self._pipelines.keys()) - lags.keys():
+            self._end(stream)
+        self._followed = set(lags)
         self._told |= self._observing.delivery(self._deliver.status())
         self._keep_open()
         self._systemd.status(self._status())
+
+    def _end(self, stream: str) -> None:
+        """A log is gone, perhaps one that only an earlier life has read: what is open in it ends with it."""
+        pipeline = self._pipeline(stream, stream)
+        self._take(pipeline.finish())
+        self._take(ended_unseen(pipeline.memory.incidents))
+        del self._pipelines[stream]
+        self._reading.pop(stream, None)
+        self._dirty.add(stream)
 
     def _keep_open(self) -> None:
         """Have systemd hold the logs that are being read: one deleted during a restart can still be read."""

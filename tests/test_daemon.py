@@ -21,6 +21,7 @@ import pytest
 from daemon_kit import PATIENCE_S, fetch, metric, opened, running, watch_config
 
 from logwatch.daemon import Daemon
+from logwatch.intake import followed, lineage, tail
 from logwatch.model import Change, Cycle, Incident
 
 ROOT = Path(__file__).parents[1]
@@ -81,6 +82,31 @@ def test_a_restart_goes_on_where_it_was(tmp_path):
         assert opened(eyes) == []
         shows(daemon, 1500, "logwatch_cycles_total", 'phase="target_verify"')
         shows(daemon, 1, "logwatch_incidents_total", 'kind="out_of_band"', 'phase="target_verify"')
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["in one life", "gone while the daemon was down"])
+def test_incidents_of_a_log_that_is_gone_end(tmp_path, monkeypatch, restarted):
+    """Nobody will ever say that they are over: no alert of a server that was taken away fires for ever."""
+    for module, name in ((followed, "RETIRE_S"), (lineage, "LATE_S"), (tail, "FULL_SCAN_S")):
+        monkeypatch.setattr(module, name, 0.1)
+    log, state = tmp_path / "server.log", tmp_path / "state"
+    other = tmp_path / "other.log"
+    other.write_text(report(19.14))
+    log.write_text(report(19.14) * 5 + report(28.95) * 3)
+    config = watch_config(tmp_path / "*.log")
+    with running(config, state) as (daemon, eyes, out):
+        eyes.wait(opened)
+        if not restarted:
+            log.unlink()
+            eyes.wait(lambda e: e.of(Incident)[-1].change is Change.RESOLVED)
+            shows(daemon, 0, "logwatch_incident_open", 'kind="out_of_band"', 'stream="server.log"')
+    if restarted:
+        log.unlink()
+        with running(config, state) as (daemon, eyes, out):
+            eyes.wait(lambda e: e.of(Incident))
+            shows(daemon, 0, "logwatch_incident_open", 'kind="out_of_band"', 'stream="server.log"')
+    (ended,) = [line for line in out.getvalue().splitlines() if "SpecVerifyOutOfBand resolved" in line]
+    assert "(server.log): Its log is gone, its end was not seen. Target verify was at 28.95 ms" in ended
 
 
 def test_a_report_cut_by_a_restart_is_one_report(tmp_path):

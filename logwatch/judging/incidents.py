@@ -378,3 +378,9 @@ class Incidents:
 
     def _stream(self, cycle: Cycle | None) -> str:
         return cycle.stream if cycle is not None else self.memory.stream
+
+
+def ended_unseen(memory: IncidentsMemory) -> list[Incident]:
+    """The end of all that is open in a log that is gone: nobody will ever say when it was over."""
+    told = (held.incident for held in memory.held.values() if not held.mute)
+    return [replace(incident, change=Change.RESOLVED, resolved=None) for incident in told]

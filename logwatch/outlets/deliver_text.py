@@ -145,8 +145,12 @@ def description(incident: Incident, ranks_count: int, *, resolved: bool) -> str:
     begun = _when(incident.onset)
     if resolved:
         was = f"{what} was at {after} since {begun}" if after else f"It began {begun}"
-        ended = f"Over since {_when(incident.resolved)}. " if incident.resolved else ""
-        sentences = [f"{ended}{was}."]
+        over = (
+            f"Over since {_when(incident.resolved)}."
+            if incident.resolved
+            else "Its log is gone, its end was not seen."
+        )
+        sentences = [over, f"{was}."]
     else:
         if after:
             sentences = [f"{what} is at {after} since {begun}, {_against(incident)}."]
