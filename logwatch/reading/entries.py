@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-_MESSAGE_KEYS = ("log", "MESSAGE", "message", "msg")
+_MESSAGE_KEYS = ("log", "MESSAGE", "message", "msg", "textPayload", "line")
 _STREAM_KEYS = ("stream", "_TRANSPORT")
 _TIME_KEYS = ("time", "timestamp", "@timestamp", "ts")
 _MICROSECOND_KEYS = ("_SOURCE_REALTIME_TIMESTAMP", "__REALTIME_TIMESTAMP")

@@ -1,8 +1,8 @@
 """Level 2: container, journal, Ray and colour wrappings off (`reading/framing.py`).
 
 What is taken off, in any nesting: SGLang's `[time ranks] `, Ray, docker compose, Docker json-file, CRI,
-`kubectl --timestamps`, journald (short and json), syslog, glog, mpirun, hosting services, logging formats of
-trainers, `grep -H`/`-n`, progress bars, ANSI colours. The innermost clock wins, except that a clock without a
+`kubectl --timestamps`, journald (short and json), syslog, `ts`, glog, mpirun, Loki, hosting services, formats of
+Python's loggers and of trainers, `grep -H`/`-n`, progress bars, ANSI colours. The innermost clock wins, except that a clock without a
 date never replaces one with a date.
 
 A stamp without a year (`Feb 11 08:15:02 host sglang[1]: `, glog's `W0211`) gives no time. Which year it was could be

@@ -47,6 +47,10 @@ _AFTER_STAMP = re.compile(
     rf"""
       \ -\ (?:[\w.-]{{1,80}}\ -\ )?{_LEVEL}\ -\ (?:[\w.-]{{1,80}}:\ )?   # - INFO - flashinfer.jit:
     | \ {_LEVEL}\ \d+\ \[(?P<brackets>[^\]]{{0,120}})\]\                # INFO 31223 [DP3 TP3 EP3 file.py:222]
+    | \ \|\ {_LEVEL}\ *\|\ [^|\s]{{1,160}}\ -\                            # | INFO     | module:function:123 -
+    | \ {_LEVEL}\ [\w.]{{1,80}}\ -\                                       # INFO sglang.srt -
+    | [ :]{_LEVEL}:\ ?                                                # INFO:
+    | \ (?P<task>[\w.-]{{1,80}}(?:/[\w.-]{{1,80}}){{2,6}})\                # sglang/server/0123abcd
     | (?:\ (?P<worker>[\w.-]{{1,80}}))?\ \[?{_LEVEL}\]?\ +(?!\d\d-\d\d\ )            # abcdefgh-12345 INFO
     | \ (?P<program>{_PROGRAM}\[\d+\]):\                                              # host sglang[123]:
     | \ (?!{_LEVEL}\ )
@@ -73,10 +77,14 @@ _IN_BRACKETS = re.compile(
     re.VERBOSE,
 )
 _COMPOSE = re.compile(r"([A-Za-z0-9][\w.@-]{0,100}) +\|(?: |$)")
+_PYTHON = re.compile(rf"{_LEVEL}:[A-Za-z_][\w.]{{0,80}}:")
+_HYDRA = re.compile(rf"\[({_DATE}) ({_CLOCK})\]()\[[\w.]{{1,80}}\]\[{_LEVEL}\] - ")
+_LOKI = re.compile(r'\{([A-Za-z_]\w{0,60}="[^"]{0,200}"(?:, ?[A-Za-z_]\w{0,60}="[^"]{0,200}"){0,40})\} +')
 _GLOG = re.compile(rf"[IWEF]\d{{4}} {_CLOCK} [^\]]{{0,200}}\](?: |$)")
 _VLLM = re.compile(rf"{_LEVEL} \d\d-\d\d {_CLOCK} (?:\[[^\]]{{1,120}}\]|[\w./-]{{1,120}}:\d+\]) ")
 _SEVERITY = re.compile(rf"(?:DEFAULT|{_LEVEL}) +(?={_DATE}T)")
-_SYSLOG = re.compile(rf"[A-Z][a-z]{{2}} [ \d]?\d {_CLOCK} ({_PROGRAM}(?:\[\d+\])?): ")
+# Behind a time without host and program, as `ts` writes it, stands the message: `Target verify: 19.14 ms/cyc`.
+_SYSLOG = re.compile(rf"[A-Z][a-z]{{2}} [ \d]?\d {_CLOCK} (?:({_PROGRAM}(?:\[\d+\]|(?=: (?! *\d)))): )?")
 _SYSLOG_FULL = re.compile(rf"[A-Z][a-z]{{2}} ({_DATE}) ({_CLOCK})(?: [A-Z]{{1,5}})? {_PROGRAM}(?:\[\d+\])?: ")
 _SYSLOG_5424 = re.compile(
     rf"<\d{{1,3}}>1 ({_DATE})T({_CLOCK})({_ZONE})? [\w.-]{{1,80}} \S{{1,80}} \S{{1,80}} \S{{1,80}} "
@@ -88,12 +96,14 @@ _GREP_FILE = re.compile(
     r"([^\s:\"'(\[{]{1,300}\.(?:log|txt|out|err)(?:\.\d{1,4}|-\d{6,8})?)[:-](?:\d{1,9}[:-])?"
 )
 _GREP_LINE = re.compile(r"\d{1,9}[:-] ?(?=[\[ ({A-Za-z])")
+_ENCLOSED = {"(": _RAY, "{": _LOKI}
 _BEGINNING_WITH_A_LETTER = (
     _VLLM,
     _GLOG,
     _SEVERITY,
     _SYSLOG,
     _COMPOSE,
+    _PYTHON,
     _GREP_FILE,
     _RAY_WITHOUT_PARENTHESIS,
 )
@@ -147,9 +157,13 @@ def peel(text: str, position: int) -> Peeled | None:
     """Take off the wrapping that begins at `position`, or None if none does."""
     first = text[position : position + 1]
     if first == "[":
-        return sglang_prefix(text, position) or _first(text, position, _IN_BRACKETS)
-    if first == "(":
-        return _first(text, position, _RAY)
+        return (
+            sglang_prefix(text, position)
+            or _first(text, position, _IN_BRACKETS)
+            or _stamped(text, position, _HYDRA)
+        )
+    if first in _ENCLOSED:
+        return _first(text, position, _ENCLOSED[first])
     if first == "<":
         return _stamped(text, position, _SYSLOG_5424) or _first(text, position, _PRIORITY)
     if first.isdigit():
@@ -255,4 +269,5 @@ def _stamp(text: str, position: int) -> Peeled | None:
         return None
     brackets = after["brackets"]
     rank = rank_of(brackets) if brackets else None
-    return Peeled(after.end(), iso(*stamp.groups()), rank, after["worker"] or after["program"])
+    writer = after["worker"] or after["program"] or after["task"]
+    return Peeled(after.end(), iso(*stamp.groups()), rank, writer)

@@ -182,6 +182,50 @@ def short(frame: Frame) -> tuple[str, str | None, str | None]:
         ),
         pytest.param("<30>Aug 15 08:50:20 node7 sglang[123]: " + MESSAGE, None, None, id="syslog"),
         pytest.param(
+            "Aug 15 08:50:20 node7 sglang: " + MESSAGE, None, None, id="syslog without a process id"
+        ),
+        pytest.param("Aug 15 08:50:20 " + MESSAGE, None, None, id="ts"),
+        pytest.param("INFO:sglang.srt.managers.scheduler:" + MESSAGE, None, None, id="Python's own format"),
+        pytest.param(
+            "2026-08-15 08:50:19,123:INFO:" + MESSAGE, TIME + ".123", None, id="level between colons"
+        ),
+        pytest.param(
+            "2026-08-15 08:50:19,123 INFO sglang.srt - " + MESSAGE, TIME + ".123", None, id="name and dash"
+        ),
+        pytest.param(
+            "2026-08-15 08:50:19.123 | INFO     | sglang.srt.scheduler:decode:123 - " + MESSAGE,
+            TIME + ".123",
+            None,
+            id="loguru",
+        ),
+        pytest.param(
+            "[2026-08-15 08:50:19,123][sglang.srt][INFO] - " + MESSAGE, TIME + ".123", None, id="Hydra"
+        ),
+        pytest.param(
+            "2026-08-15T08:50:19.123000+00:00 sglang/server/0123abcd " + MESSAGE,
+            TIME + ".123000+00:00",
+            None,
+            id="a container service's stream of logs",
+        ),
+        pytest.param(
+            '2026-08-15T08:50:20Z {app="sglang", pod="sglang-0"} ' + PREFIX + MESSAGE,
+            TIME,
+            "TP0",
+            id="Loki's labels",
+        ),
+        pytest.param(
+            json.dumps({"labels": {}, "line": PREFIX + MESSAGE, "timestamp": "2026-08-15T08:50:20Z"}),
+            TIME,
+            "TP0",
+            id="Loki json",
+        ),
+        pytest.param(
+            json.dumps({"textPayload": MESSAGE, "timestamp": TIME + "Z", "severity": "INFO"}),
+            TIME + "Z",
+            None,
+            id="cloud export, json",
+        ),
+        pytest.param(
             "<30>1 2026-08-15T08:50:20Z node7 sglang 123 - - " + MESSAGE,
             "2026-08-15T08:50:20Z",
             None,
@@ -346,6 +390,13 @@ def test_user_text_is_never_taken_for_a_log_line(before, message):
     assert [frame.text for frame in frames_of(before + message)] == [message]
 
 
+@pytest.mark.parametrize("before", ["Aug 15 08:50:20 ", "2026-08-15T08:50:20Z ", "2026-08-15 08:50:20 "])
+def test_a_label_of_two_words_is_no_host_and_program(before):
+    """`Target verify: ` stands where a host and a program may stand."""
+    (frame,) = frames_of(before + "Target verify: 19.14 ms/cyc")
+    assert frame.text == "Target verify: 19.14 ms/cyc"
+
+
 @pytest.mark.parametrize(
     ("before", "writer"),
     [
@@ -359,6 +410,8 @@ def test_user_text_is_never_taken_for_a_log_line(before, message):
         pytest.param("Aug 15 08:50:20 node7 sglang[123]: ", "node7 sglang[123]", id="journald"),
         pytest.param("2026-09-27T00:15:24.123Z abcdefgh-12345 INFO ", "abcdefgh-12345", id="hosting service"),
         pytest.param("2026-08-15T08:50:20Z stdout F ", None, id="CRI"),
+        pytest.param("2026-08-15T08:50:20Z a/b/c ", "a/b/c", id="a container service's stream of logs"),
+        pytest.param('{pod="sglang-0"} ', 'pod="sglang-0"', id="Loki's labels"),
     ],
 )
 def test_the_writer_is_named_by_the_wrappings(before, writer):
