@@ -162,12 +162,13 @@ def health_rules(settings: RuleSettings) -> Iterator[dict[str, Any]]:
     )
     yield _alert(
         settings,
-        "LogwatchFollowsNothing",
-        "max by (job, instance) (logwatch_build_info) unless on (job, instance) logwatch_read_bytes_total",
-        "15m",
+        "LogwatchReadsNothing",
+        "max by (job, instance) (logwatch_build_info)"
+        " unless on (job, instance) logwatch_read_bytes_total > 0",
+        "1h",
         "warning",
-        "logwatch follows no log.",
-        "No source of {{ $labels.instance }} exists: no file has the configured name, or it is gone for an hour.",
+        "logwatch reads no log.",
+        "No source of {{ $labels.instance }} has given a byte yet: is it there, and is it the right one?",
     )
     yield _alert(
         settings,
