@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry
 
 from logwatch import __version__
 from logwatch.judging.bands import DEFAULT_BAND, Band
@@ -23,6 +23,7 @@ from logwatch.model import Item, Notice
 from logwatch.outlets.metrics_books import Books
 from logwatch.outlets.metrics_families import Facts, empty_families
 from logwatch.outlets.metrics_memory import MetricsMemory, StreamMemory, label
+from logwatch.outlets.metrics_process import OwnProcess
 from logwatch.outlets.metrics_samples import families_of
 
 if TYPE_CHECKING:
@@ -279,5 +280,5 @@ def build_registry(metrics: Metrics) -> CollectorRegistry:
     """A registry of these metrics and of the process's own (`process_resident_memory_bytes`, ...)."""
     registry = CollectorRegistry()
     registry.register(metrics)
-    ProcessCollector(registry=registry)
+    OwnProcess(registry=registry)
     return registry

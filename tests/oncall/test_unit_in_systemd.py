@@ -111,6 +111,7 @@ def test_start_means_ready(service):
     assert 61184 <= int(uid) <= 65519
     service.await_cycles(300)
     service.until(lambda: "Target verify" in service.show("StatusText"))
+    assert service.metric("process_resident_memory_bytes") > 1e6
 
 
 def test_a_start_waits_for_no_log(service):

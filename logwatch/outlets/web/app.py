@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
@@ -210,8 +211,11 @@ def _maybe_gzip(request: Request, response: Response) -> Response:
 
 
 def _takes_gzip(request: Request) -> bool:
-    accepted = request.headers.get("accept-encoding", "").split(",")
-    return "gzip" in [each.partition(";")[0].strip() for each in accepted]
+    for each in request.headers.get("accept-encoding", "").lower().split(","):
+        coding, _, weight = each.replace(" ", "").partition(";")
+        if coding == "gzip":
+            return not re.fullmatch(r"q=0(\.0*)?", weight)
+    return False
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:

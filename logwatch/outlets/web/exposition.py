@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from prometheus_client import ProcessCollector
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 
 from logwatch.outlets.metrics import Metrics, build_registry
 from logwatch.outlets.metrics_families import OF_LOGWATCH, Facts, empty_families
+from logwatch.outlets.metrics_process import OwnProcess
 from logwatch.outlets.metrics_samples import families_of_logwatch
 from logwatch.outlets.metrics_text import Pages
 
@@ -57,14 +57,14 @@ class Exposition:
         self._metrics = metrics
         self._registry = build_registry(metrics)
         self._one_at_a_time = threading.Lock()
-        self._process = ProcessCollector(registry=None)
+        self._process = OwnProcess(registry=None)
         self._formats = {
             is_openmetrics: _Format(is_openmetrics=is_openmetrics) for is_openmetrics in (False, True)
         }
 
     def slow(self, accept: str, names: Collection[str] = (), *, gzip: bool = False) -> Answer:
         """What `answer` gives, from the library alone; for a thread that may take its time."""
-        encode, content_type = choose_encoder(accept)
+        encode, content_type = _chosen(accept)
         with self._one_at_a_time:
             body = encode(self._registry.restricted_registry(list(names)) if names else self._registry)
         return _answer(body, content_type, gzip=gzip)
@@ -74,7 +74,7 @@ class Exposition:
 
         None: it wants names escaped in a way that only the library knows; ask `slow`.
         """
-        encode, content_type = choose_encoder(accept)
+        encode, content_type = _chosen(accept)
         escaping = encode.keywords.get("escaping") if isinstance(encode, partial) else _AS_THEY_ARE[0]
         if escaping not in _AS_THEY_ARE:
             return None
@@ -100,6 +100,13 @@ class Exposition:
         for restricted, family in zip(chosen, families, strict=True):
             restricted.samples = [sample for sample in family.samples if sample.name in names]
         return [family for family in chosen if family.samples]
+
+
+def _chosen(accept: str) -> tuple[Encoder, str]:
+    """How a scraper wants it, and what that is called."""
+    encode, content_type = choose_encoder(accept)
+    # What the library calls 2.0.0, which is a draft, is 1.0.0 with native histograms; we have none.
+    return encode, content_type.replace("version=2.0.0", "version=1.0.0")
 
 
 def _answer(body: bytes, content_type: str, *, gzip: bool) -> Answer:

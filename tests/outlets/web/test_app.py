@@ -63,6 +63,28 @@ def test_metrics_are_compressed_for_those_who_can(busy):
     assert "logwatch_cycles_total{" in packed.text
 
 
+@pytest.mark.parametrize(
+    ("accepted", "packed"),
+    [
+        pytest.param("gzip;q=0", False, id="refused"),
+        pytest.param("gzip; q=0.000, identity", False, id="refused, with digits"),
+        pytest.param("identity, GZIP;q=0.5", True, id="liked less, in capitals"),
+        pytest.param("x-gzip", False, id="another one"),
+    ],
+)
+def test_a_coding_that_is_refused_is_not_used(busy, accepted, packed):
+    """A weight of 0 means: not this one."""
+    answer = busy.get("/metrics", accept_encoding=accepted)
+    assert ("content-encoding" in answer.headers) is packed
+
+
+@pytest.mark.parametrize("version", ["2.0.0", "1.0.0"])
+def test_openmetrics_is_never_called_what_it_is_not(busy, version):
+    """The draft 2.0.0 writes counters and histograms otherwise: who asks for it gets 1.0.0, and is told so."""
+    answer = busy.get("/metrics", accept=f"application/openmetrics-text;version={version}")
+    assert "openmetrics-text; version=1.0.0;" in answer.headers["content-type"]
+
+
 def test_metrics_can_be_filtered_by_name(busy):
     """`name[]` gives only the series asked for."""
     answer = busy.get("/metrics?name[]=logwatch_cycles_total&name[]=logwatch_lag_bytes")
