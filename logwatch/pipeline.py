@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -207,6 +208,15 @@ class Pipeline:
                         yield item
                     else:
                         yield from self._judge((item,))
+
+    @contextmanager
+    def keeping_all(self) -> Iterator[None]:
+        """Records that are fed meanwhile all count, and are not asked for."""
+        keep, self._keep = self._keep, None
+        try:
+            yield
+        finally:
+            self._keep = keep
 
     def must_read(self, unclaimed: Unclaimed) -> bool:
         """Whether a chunk that was read in bulk must be fed as bytes: so many requests may be answered in it."""

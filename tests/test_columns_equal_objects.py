@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from logwatch.commands.replay_reading import Cutter, Feeder
+from logwatch.commands.replay_reading import Cutter, Feeder, Takers
 from logwatch.config import Config
 from logwatch.grammar.load import load_grammars
 from logwatch.intake.bulk import Bulk
@@ -175,7 +175,7 @@ def replayed(data, size, chosen, *, columns):
         many.append(len(cycles))
         collector.take_many(cycles)
 
-    cutter, feeder = Cutter("p"), Feeder(pipeline, "p", take if columns else None)
+    cutter, feeder = Cutter("p"), Feeder(pipeline, "p", Takers(take) if columns else None)
     incidents = []
 
     def keep(items):

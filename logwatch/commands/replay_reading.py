@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from logwatch.columns import CycleColumns
+    from logwatch.commands.replay_window import Window
     from logwatch.config import Config
     from logwatch.intake.archive import Archive
     from logwatch.intake.bulk import Bulk, Chunk
-    from logwatch.intake.bulk_columns import Block
+    from logwatch.intake.bulk_columns import Block, Decoded
     from logwatch.model import Item
     from logwatch.pipeline import Pipeline
 
@@ -38,28 +39,46 @@ LEAVE_AFTER = 100
 """Hundredths of a second that an interrupted replay waits for its reader, who may wait for a silent pipe."""
 
 
+@dataclass(frozen=True, slots=True)
+class Takers:
+    """Who takes what comes as columns, in its place between the items.
+
+    Attributes:
+        cycles: Takes cycles.
+        decodes: Takes the decode lines between cycles that it took, just before these; None: nobody wants them.
+    """
+
+    cycles: Callable[[CycleColumns], None]
+    decodes: Callable[[Decoded], None] | None = None
+
+
 class Reading:
     """Reads the files of one stream; what the bulk reader learns from one serves the next.
 
     Args:
         pipeline: The stream's.
         config: For the grammars.
-        take: See `Feeder`.
+        takers, window: See `Feeder`.
     """
 
     def __init__(
-        self, pipeline: Pipeline, config: Config, take: Callable[[CycleColumns], None] | None = None
+        self,
+        pipeline: Pipeline,
+        config: Config,
+        takers: Takers | None = None,
+        window: Window | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._config = config
-        self._take = take
+        self._takers = takers
+        self._window = window
         self._bulk: Bulk | None = None
         self._wanted = DENSE_CHUNK  # bytes at once; the thread that unpacks may see a change late
         self.unseen: Counter[str] = Counter()
 
     def items(self, archive: Archive, path: str, progress: Callable[[int], None]) -> Iterator[Item]:
         """Everything that a file gives."""
-        feeder = Feeder(self._pipeline, path, self._take)
+        feeder = Feeder(self._pipeline, path, self._takers, self._window)
         told = 0
         for consumed, unit in _ahead(self._units(archive, path)):
             yield from feeder.take(unit)
@@ -159,18 +178,24 @@ class Feeder:
     Args:
         pipeline: Stands at the file's beginning.
         path: The file.
-        take: Takes cycles as columns, in their place between the items; None: all cycles are items.
+        takers: Of what may come as columns; None: all cycles are items.
+        window: Which the pipeline keeps to, or None.
 
     Attributes:
         unseen: Records by kind that were not given as items.
     """
 
     def __init__(
-        self, pipeline: Pipeline, path: str, take: Callable[[CycleColumns], None] | None = None
+        self,
+        pipeline: Pipeline,
+        path: str,
+        takers: Takers | None = None,
+        window: Window | None = None,
     ) -> None:
         self.unseen: Counter[str] = Counter()
         self._pipeline = pipeline
-        self._take = take
+        self._takers = takers
+        self._window = window
         self._path = path
         self._offset = 0
 
@@ -182,15 +207,24 @@ class Feeder:
         if found is None or pipeline.memory.framing.parts or pipeline.must_read(found.unclaimed):
             yield from pipeline.feed_bytes(unit.data)
             return
-        yield from self._chunk(found)
+        yield from self._chunk_in_window(found)
         pipeline.pass_over()
         pipeline.start_file(self._path, pipeline.line + found.lines, self._offset)
         ignored = found.lines - found.matched - found.malformed
         yield Read(pipeline.stream, self._path, size, found.lines, found.matched, ignored, found.malformed)
 
+    def _chunk_in_window(self, found: Chunk) -> Iterator[Item]:
+        """Items of a chunk; where the window says the same of all of it, its records are not asked for one by one."""
+        kept = None if self._window is None else self._window.keeps_all(found)
+        if kept is None:
+            yield from self._chunk(found)
+        elif kept:
+            with self._pipeline.keeping_all():
+                yield from self._chunk(found)
+
     def _chunk(self, found: Chunk) -> Iterator[Item]:
         """Items of a chunk; of reports in one piece only what comes after their records."""
-        entries = found.entries if self._take is None else found.blocks
+        entries = found.entries if self._takers is None else found.blocks
         for entry in entries(self._passed_over):
             if isinstance(entry, (Record, Malformed)):
                 yield from self._pipeline.feed_records((entry,))
@@ -211,18 +245,21 @@ class Feeder:
     def _block(self, block: Block) -> Iterator[Item]:
         """Items of those reports of a block that the pipeline takes as columns."""
         reported = block.offered
-        if self._take is None or (block.has_prefills and not self._pipeline.learns_nothing_of_prefills()):
+        takers = self._takers
+        if takers is None or (block.has_prefills and not self._pipeline.learns_nothing_of_prefills()):
             return
         cycles = self._pipeline.plan_columns(reported)
         if cycles is None:
             return
         block.taken = len(cycles)
         self.unseen += block.seen(block.taken)
+        if takers.decodes is not None and (decodes := block.decoded(block.taken)).positions.size:
+            takers.decodes(decodes)
         for item in self._pipeline.feed_columns(reported, cycles):
             if isinstance(item, (Cycle, Judgement, Incident)):
                 yield item
             else:
-                self._take(item)
+                takers.cycles(item)
 
     def _passed_over(self, kind: str, count: int) -> bool:
         """Whether so many records of this kind would change nothing; then they are counted only."""

@@ -6,11 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from logwatch.commands.replay_reading import Reading
+from logwatch.commands.replay_reading import Reading, Takers
+from logwatch.commands.replay_window import Window
 from logwatch.errors import SourceError
 from logwatch.intake.archive import open_archive
 from logwatch.judging.runs import Run, gather
-from logwatch.model import Level, Malformed, Notice, Record, seconds_of
+from logwatch.model import Level, Notice
 from logwatch.outlets.report.summary import Collector
 from logwatch.outlets.report.track import Tracker
 from logwatch.pipeline import Pipeline, Settings
@@ -19,12 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from logwatch.columns import CycleColumns
     from logwatch.commands.replay_streams import Stream
     from logwatch.config import Config
     from logwatch.model import Item, Sink
-
-CONTEXT = frozenset({"server_args", "nccl_setting", "nccl_transport", "environment"})
-"""Records that say under what a run ran: they count whenever they were written."""
+    from logwatch.outlets.report.samples import ReplaySink
 
 NOTICES = 3
 
@@ -101,7 +101,7 @@ def work(job: Job, progress: Callable[[int], None] = lambda _: None) -> Part:
     """
     baseline = job.config.speculation.baseline_tokens_per_second
     collector, notices = Collector(baseline), Notices()
-    sinks: list[Sink] = [collector]
+    sinks: list[ReplaySink] = [collector]
     part = Part(collector, Tracker(baseline) if job.page else None, notices)
     if part.tracker:
         sinks.append(part.tracker)
@@ -115,17 +115,27 @@ def work(job: Job, progress: Callable[[int], None] = lambda _: None) -> Part:
 
         metrics = OpenMetricsParts(job.folder, job.stream.name, baseline)
         sinks.append(metrics)
-    gathered = _Gathered(job.stream.paths[0])
+    takers = Takers(_to_all(sinks), metrics.take_decodes if metrics else None)
     if job.explain:
-        sinks.append(gathered)
-    _run(job, collector, sinks, notices, progress)
+        # It wants every cycle whole.
+        gathered = _Gathered(job.stream.paths[0])
+        _run(job, collector, [*sinks, gathered], None, notices, progress)
+        part.explained = tuple(gathered.explained(job))
+    else:
+        _run(job, collector, sinks, takers, notices, progress)
     for sink in sinks:
         sink.close()
     if metrics:
         part.undated, part.late = metrics.undated, metrics.late
-    if job.explain:
-        part.explained = tuple(gathered.explained(job))
     return part
+
+
+def _to_all(sinks: Sequence[ReplaySink]) -> Callable[[CycleColumns], None]:
+    def take_many(cycles: CycleColumns) -> None:
+        for sink in sinks:
+            sink.take_many(cycles)
+
+    return take_many
 
 
 class _Gathered:
@@ -155,14 +165,15 @@ def _run(
     job: Job,
     collector: Collector,
     sinks: Sequence[Sink],
+    takers: Takers | None,
     notify: Callable[[Notice], None],
     progress: Callable[[int], None],
 ) -> None:
     paths = job.stream.paths
     settings = Settings.of_config(job.config)
-    pipeline = Pipeline(settings, job.stream.name, paths[0], notify, keep=window_of(job.window))
-    # Who writes samples, or tells of each, wants objects.
-    reading = Reading(pipeline, job.config, collector.take_many if list(sinks) == [collector] else None)
+    window = None if job.window == (None, None) else Window(*job.window)
+    pipeline = Pipeline(settings, job.stream.name, paths[0], notify, keep=window)
+    reading = Reading(pipeline, job.config, takers, window)
     for number, path in enumerate(paths):
         collector.opened(path)
         try:
@@ -187,22 +198,3 @@ def _hand_on(items: Iterable[Item], sinks: Sequence[Sink]) -> None:
     for item in items:
         for sink in sinks:
             sink.take(item)
-
-
-def window_of(window: tuple[float | None, float | None]) -> Callable[[Record | Malformed], bool] | None:
-    """Whether a record lies in the window; one without a time is as old as the one before it."""
-    since, until = window
-    if since is None and until is None:
-        return None
-    last: float | None = None
-
-    def keep(record: Record | Malformed) -> bool:
-        nonlocal last
-        now = seconds_of(record.time)
-        if now is not None:
-            last = now
-        if record.kind in CONTEXT:
-            return True
-        return last is not None and (since is None or last >= since) and (until is None or last < until)
-
-    return keep

@@ -85,6 +85,18 @@ class Chunk:
         """Every record, in the order of the log."""
         return self._found.records(0, self._found.count) if self._found else iter(())
 
+    def kinds(self) -> set[str]:
+        """The kinds of its records."""
+        return self._found.kinds() if self._found else set()
+
+    def times(self) -> set[str | None]:
+        """The times of its records, and perhaps of lines that are none."""
+        return self._found.times() if self._found else set()
+
+    def newest_times(self) -> Iterator[str | None]:
+        """The time of each record, the last one first."""
+        return self._found.newest_times() if self._found else iter(())
+
     def entries(self, passed_over: PassedOver) -> Iterator[tuple[Piece, Again] | Record | Malformed]:
         """The same, with reports in one piece as `Piece` and a way to their records.
 

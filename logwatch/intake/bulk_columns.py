@@ -21,6 +21,8 @@ from logwatch.reading.columns import Reported
 from logwatch.reading.reports import ACCEPT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from logwatch.intake.bulk_found import Found
 
 SHORTEST = 24
@@ -39,6 +41,31 @@ _KINDS = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Decode lines of one rank that were not given as records."""
+
+    found: Found
+    rank: str | None
+    positions: Ints
+
+    def times(self) -> list[str | None]:
+        """When each was written."""
+        times = self.found.origin.times
+        return [times[sub] for sub in self.found.order.subs[self.positions].tolist()]
+
+    def figures(self, name: str) -> list[float | None]:
+        """What each says of one field, if that is a number."""
+        order, figures = self.found.order, np.full(len(self.positions), None, object)
+        which, where = order.which[self.positions], order.where[self.positions]
+        for number in np.unique(which).tolist():
+            frame = self.found.tables[number].frame
+            if name in frame.columns and frame[name].dtype.is_numeric():
+                places = which == number
+                figures[places] = frame[name].gather(where[places]).to_list()
+        return figures.tolist()
+
+
 @dataclass(slots=True)
 class Block:
     """A stretch of ordinary reports, of which some or all may be taken as columns.
@@ -48,6 +75,7 @@ class Block:
         ends: Positions behind each report.
         whole: All its reports.
         besides: By kind, how many such records come before the end of each report.
+        decodes: Gives the decode lines from one number on and before another.
         first: Reports that are over.
         taken: Set by who takes: how many of those offered.
     """
@@ -56,6 +84,7 @@ class Block:
     ends: Ints
     whole: Reported
     besides: dict[str, Ints]
+    decodes: Callable[[int, int], Decoded]
     first: int = 0
     taken: int = 0
     _patience: int = field(default=PATIENCE[0])
@@ -79,6 +108,11 @@ class Block:
             {"report": count, "phase": count * phases, "accept": count * (ACCEPT in self.whole.labels)}
         )
         return +found
+
+    def decoded(self, count: int) -> Decoded:
+        """The decode lines up to the end of so many of the offered reports."""
+        sums = self.besides["decode"]
+        return self.decodes(self._upto(sums, self.first), self._upto(sums, self.first + count))
 
     def go_on(self, at: int) -> int:
         """The position to go on from; what was not taken is offered again some reports later."""
@@ -167,7 +201,7 @@ def _block(
             partial(_word, found, begin + np.flatnonzero(within == _EVENT)),
         ),
     )
-    return Block(begin, ends, reported, besides)
+    return Block(begin, ends, reported, besides, lambda first, last: Decoded(found, rank, at[first:last]))
 
 
 def _word(found: Found, positions: Ints, number: int) -> Record:

@@ -192,6 +192,22 @@ class Found:
         malformed = sum(isinstance(record, Malformed) for record in self.odd)
         return len(self.which) - malformed, malformed
 
+    def kinds(self) -> set[str]:
+        """The kinds of all."""
+        return {table.kind for table in self.tables} | {record.kind for record in self.odd}
+
+    def times(self) -> set[str | None]:
+        """The times of all sure lines and of what was read singly."""
+        return {*self.origin.times, *(record.time for record in self.odd)}
+
+    def newest_times(self) -> Iterator[str | None]:
+        """The time of each, the last one first."""
+        for at in range(self.count - 1, -1, -1):
+            if self.which[at] < 0:
+                yield self.odd[self.where[at]].time
+            else:
+                yield self.origin.times[int(self.order.subs[at])]
+
     def records(self, begin: int, end: int) -> Iterator[Record | Malformed]:
         """Records of these positions."""
         tables, origin = self.tables, self.origin

@@ -132,7 +132,7 @@ def made_blocks(out, data):
 @pytest.mark.parametrize("held_chars", [0, 1000, 1 << 20], ids=["nothing held", "a little held", "all held"])
 def test_series_that_come_mixed_are_written_one_after_the_other(tmp_path, utc, monkeypatch, held_chars):
     """The strict parser and promtool take what two ranks wrote by turns: a series stands in one piece, in order."""
-    monkeypatch.setattr("logwatch.outlets.report.as_openmetrics.HELD_CHARS", held_chars)
+    monkeypatch.setattr("logwatch.outlets.report.openmetrics_series.HELD_CHARS", held_chars)
     ranks = minutes(20, rank="TP0"), minutes(20, 0.0195, rank="TP1"), minutes(20, 0.0195, rank=None)
     mixed = [item for by_turns in zip(*ranks, strict=True) for item in by_turns]
     openmetrics(tmp_path / "o.om", *mixed, incident(noticed=incident().noticed), incident(Change.RESOLVED))

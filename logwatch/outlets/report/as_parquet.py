@@ -17,17 +17,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
 import polars as pl
 
-from logwatch.outlets.report.samples import Sample, Samples, utc_seconds
+from logwatch.outlets.report.samples import Sample, Samples, all_utc_seconds, utc_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
+    from logwatch.columns import CycleColumns
     from logwatch.model import Item
+
+Kind = TypeVar("Kind", np.float64, np.int64)
 
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "stream": pl.String,
@@ -54,6 +60,11 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "band_low_seconds": pl.Float64,
     "band_high_seconds": pl.Float64,
 }
+RAW = {**SCHEMA, "time": pl.Int64}
+
+UNJUDGED = 9
+"""Stands for the side of a value that no band judges."""
+
 ROWS = 50_000
 """Rows held in memory before they are written down."""
 
@@ -65,6 +76,8 @@ class ParquetParts:
         self._folder = folder
         self._samples = Samples()
         self._rows: list[tuple[object, ...]] = []
+        self._frames: list[pl.DataFrame] = []
+        self._height = 0
         self._parts = 0
 
     def take(self, item: Item) -> None:
@@ -72,10 +85,18 @@ class ParquetParts:
         for sample in self._samples.feed(item):
             self._sample(sample)
 
+    def take_many(self, cycles: CycleColumns) -> None:
+        """Take many cycles of one rank, with what their bands said: the same as one by one."""
+        for sample in self._samples.flush():
+            self._sample(sample)
+        self._close_rows()
+        self._frame(_frame_of(cycles))
+
     def close(self) -> None:
         """Write down what is left."""
         for sample in self._samples.flush():
             self._sample(sample)
+        self._close_rows()
         self._write()
 
     def _sample(self, sample: Sample) -> None:
@@ -112,16 +133,89 @@ class ParquetParts:
                 )
             )
         if len(self._rows) >= ROWS:
+            self._close_rows()
+
+    def _close_rows(self) -> None:
+        if self._rows:
+            self._frame(pl.DataFrame(self._rows, schema=RAW, orient="row"))
+            self._rows.clear()
+
+    def _frame(self, frame: pl.DataFrame) -> None:
+        self._frames.append(frame)
+        self._height += frame.height
+        if self._height >= ROWS:
             self._write()
 
     def _write(self) -> None:
-        if self._rows:
-            raw = {**SCHEMA, "time": pl.Int64}
-            frame = pl.DataFrame(self._rows, schema=raw, orient="row")
+        if self._frames:
+            frame = pl.concat(self._frames)
             frame = frame.with_columns(pl.col("time").cast(pl.Datetime("ms")).dt.replace_time_zone("UTC"))
             frame.write_parquet(self._folder / f"{self._parts:08}.parquet")
             self._parts += 1
-            self._rows.clear()
+            self._frames.clear()
+            self._height = 0
+
+
+def _frame_of(cycles: CycleColumns) -> pl.DataFrame:
+    """A row a phase of each cycle, in the shape of `RAW`."""
+    phases, count, fixed = list(cycles.phases_s), len(cycles), cycles.fixed
+    bands = [cycles.judged.get(phase, (None, np.full(count, UNJUDGED))) for phase in phases]
+    unknown = np.full(count, np.nan)
+    of_cycle = pl.DataFrame(
+        {
+            "line": cycles.lines,
+            "time": [None if now is None else round(now * 1000) for now in all_utc_seconds(cycles.times)],
+            "log_time": cycles.times,
+            "cycles": cycles.cycles,
+            "tokens_per_cycle": cycles.tokens_per_cycle,
+            "batch_size": cycles.batch_size,
+            "context_tokens": cycles.context_tokens,
+            "graph": pl.Series(cycles.graph).replace(-1, None),
+        }
+    )
+    of_phase = pl.DataFrame(
+        {
+            "phase": phases,
+            "band_low_seconds": [limits and limits.low for limits, _ in bands],
+            "band_high_seconds": [limits and limits.high for limits, _ in bands],
+        }
+    )
+    of_row = pl.DataFrame(
+        {
+            "seconds_per_cycle": _by_turns([cycles.phases_s[phase] for phase in phases]),
+            "share_ratio": pl.Series(
+                _by_turns([cycles.shares.get(phase, unknown) for phase in phases])
+            ).fill_nan(None),
+            "in_band": pl.Series(_by_turns([sides for _, sides in bands])).replace(UNJUDGED, None) == 0,
+        }
+    )
+    rows = pl.concat(
+        [
+            of_cycle[np.repeat(np.arange(count), len(phases))],
+            of_phase[np.tile(np.arange(len(phases)), count)],
+            of_row,
+        ],
+        how="horizontal",
+    )
+    same = {
+        "stream": cycles.stream,
+        "rank": cycles.rank,
+        "run": cycles.run,
+        "path": cycles.path,
+        "num_steps": fixed.num_steps,
+        "topk": fixed.topk,
+        "draft_tokens": fixed.draft_tokens,
+        "version": fixed.version,
+        "warm_up": False,
+    }
+    return rows.with_columns(**{name: pl.lit(value) for name, value in same.items()}).select(
+        pl.col(name).cast(kind) for name, kind in RAW.items()
+    )
+
+
+def _by_turns(columns: list[NDArray[Kind]]) -> NDArray[Kind]:
+    """One value of each by turns."""
+    return np.column_stack(columns).ravel()
 
 
 def whole_parquet(folders: Sequence[Path], path: Path) -> None:

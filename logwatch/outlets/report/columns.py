@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,6 +42,29 @@ def collect(rank: Rank, cycles: CycleColumns) -> None:
     if cycles.tokens_per_cycle is not None:
         rank.tokens = float(summed(rank.tokens, cycles.tokens_per_cycle * cycles.cycles)[-1])
         rank.token_cycles += int(cycles.cycles.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """`economics.Economics` of many cycles; NaN where unknown."""
+
+    estimated_tokens_per_second: Floats
+    breakeven_tokens_per_cycle: Floats
+    speedup: Floats
+
+
+def economics_of_many(cycles: CycleColumns, baseline_tokens_per_second: float | None) -> Figures:
+    """Break-even of each report, as `economics.economics_of` gives it."""
+    unknown = np.full(len(cycles), np.nan)
+    times = cycle_times(cycles)
+    times = np.where(times == 0, np.nan, times)
+    tokens = unknown if cycles.tokens_per_cycle is None else cycles.tokens_per_cycle
+    batch = cycles.batch_size
+    many = np.ones(len(cycles)) if batch is None else np.where(batch == 0, 1.0, batch)
+    breakeven = times * baseline_tokens_per_second if baseline_tokens_per_second else unknown
+    alone = (tokens != 0) & (breakeven != 0) & (True if batch is None else np.rint(batch) == 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return Figures(tokens * many / times, breakeven, np.where(alone, tokens / breakeven, np.nan))
 
 
 def _shares(cycles: CycleColumns, phase: str) -> Floats:

@@ -9,10 +9,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from logwatch.model import Cycle, Item, Judgement, Read, RunStarted, Signal
+from logwatch.model import Cycle, Item, Judgement, Read, RunStarted, Signal, Sink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from logwatch.columns import CycleColumns
+
+SIDES = {-1: Signal.BELOW, 0: Signal.IN_BAND, 1: Signal.ABOVE}
 
 
 @dataclass(slots=True)
@@ -28,11 +32,25 @@ class Sample:
         return None if judgement is None else judgement.signal is Signal.IN_BAND
 
 
-class TakesSamples(Protocol):
-    """Who wants samples."""
+class ReplaySink(Sink, Protocol):
+    """Who also takes cycles as columns, in their place between the items."""
 
-    def sample(self, sample: Sample) -> None:
-        """Take one."""
+    def take_many(self, cycles: CycleColumns) -> None:
+        """Take many cycles of one rank, with what their bands said: the same as one by one."""
+
+
+class Decodes(Protocol):
+    """Decode lines of one rank that came without a record each."""
+
+    @property
+    def rank(self) -> str | None:
+        """As in `Frame.rank`."""
+
+    def times(self) -> Sequence[str | None]:
+        """When each was written."""
+
+    def figures(self, name: str) -> Sequence[float | None]:
+        """What each says of one field."""
 
 
 class Samples:
@@ -59,6 +77,19 @@ class Samples:
             yield sample
 
 
+def samples_of(cycles: CycleColumns) -> Iterator[Sample]:
+    """The samples that columns stand for, one by one."""
+    for at in range(len(cycles)):
+        cycle = cycles.cycle(at)
+        judged = {
+            phase: Judgement(
+                cycle, phase, value := cycle.phases_s[phase], "band", value, limits, SIDES[sides[at].item()]
+            )
+            for phase, (limits, sides) in cycles.judged.items()
+        }
+        yield Sample(cycle, judged)
+
+
 def utc_seconds(time: str | None) -> float | None:
     """True seconds since the epoch of a log's time, or None where it has no date.
 
@@ -70,3 +101,9 @@ def utc_seconds(time: str | None) -> float | None:
         return datetime.fromisoformat(time).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def all_utc_seconds(times: Sequence[str | None]) -> list[float | None]:
+    """The same of many times, of which many are alike."""
+    known = {time: utc_seconds(time) for time in set(times)}
+    return [known[time] for time in times]

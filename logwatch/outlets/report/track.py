@@ -13,6 +13,7 @@ from logwatch.outlets.report.samples import Sample, Samples
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from logwatch.columns import CycleColumns
     from logwatch.model import Limits
 
 BINS = 480
@@ -74,11 +75,22 @@ class Track:
     spans: list[Span] = field(default_factory=list)
     dated: bool = True
 
+    def room(self, run: int) -> int:
+        """How many more reports of this run the last span may hold."""
+        last = self.spans[-1] if self.spans else None
+        return 0 if last is None or last.run != run else max(self.per_span - last.reports, 0)
+
+    def note_times(self, times: Sequence[str | None]) -> None:
+        """Look at the times of reports that will all become part of the last span, or begin the next."""
+        last = (self.spans[-1].time if self.spans else None) or ""
+        self.dated = self.dated and all(
+            time is not None and len(time) >= 19 and time >= last for time in times
+        )
+
     def add(self, span: Span) -> None:
         """Take the next report. Reports of different runs are never one span, unless runs are many."""
-        last = self.spans[-1] if self.spans else None
-        if last is not None and last.reports < self.per_span and last.run == span.run:
-            _join(last, span)
+        if self.room(span.run):
+            _join(self.spans[-1], span)
             return
         if len(self.spans) >= BINS:
             halved: list[Span] = []
@@ -134,6 +146,16 @@ class Tracker:
         elif isinstance(item, Read) and self._held:
             self._malformed(item.stream)
 
+    def take_many(self, cycles: CycleColumns) -> None:
+        """Take many cycles of one rank, with what their bands said: the same as one by one."""
+        from logwatch.outlets.report.track_columns import follow  # noqa: PLC0415 - numpy, for columns alone
+
+        for sample in self._samples.flush():
+            self._sample(sample)
+        track = self._track(cycles.stream, cycles.rank)
+        if track is not None:
+            follow(track, cycles, self.baseline)
+
     def close(self) -> None:
         """Take what is still held back."""
         for sample in self._samples.flush():
@@ -152,14 +174,16 @@ class Tracker:
         moments += [Moment(bad.place.line, bad.time) for bad in self._held][: MAX_MALFORMED - len(moments)]
         self._held.clear()
 
+    def _track(self, stream: str, rank: str | None) -> Track | None:
+        if (stream, rank) not in self.tracks and len(self.tracks) < MAX_RANKS:
+            self.tracks[stream, rank] = Track(stream, rank)
+        return self.tracks.get((stream, rank))
+
     def _sample(self, sample: Sample) -> None:
         cycle = sample.cycle
-        key = cycle.stream, cycle.rank
-        track = self.tracks.get(key)
+        track = self._track(cycle.stream, cycle.rank)
         if track is None:
-            if len(self.tracks) >= MAX_RANKS:
-                return
-            track = self.tracks[key] = Track(cycle.stream, cycle.rank)
+            return
         cells: dict[str, Cell] = {}
         for phase, value in list(cycle.phases_s.items())[:MAX_PHASES]:
             judged = sample.judged.get(phase)
@@ -173,10 +197,7 @@ class Tracker:
         ):
             if figure is not None:
                 cells[name] = Cell(1, figure, figure, figure)
-        last = track.spans[-1].time if track.spans else None
-        track.dated = (
-            track.dated and cycle.time is not None and len(cycle.time) >= 19 and cycle.time >= (last or "")
-        )
+        track.note_times([cycle.time])
         track.add(Span(cycle.place.line, cycle.time, cycle.run, 1, cells))
 
 
