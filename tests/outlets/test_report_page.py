@@ -13,6 +13,7 @@ from outlet_items import cycle, incident, judgement, malformed, read, run_starte
 
 from logwatch.model import Change, Moment
 from logwatch.outlets.report.page import page
+from logwatch.outlets.report.scene import scene
 from logwatch.outlets.report.summary import Collector
 from logwatch.outlets.report.track import BINS, Span, Track, Tracker
 
@@ -138,6 +139,72 @@ def test_resolved_incidents_are_told_apart():
         collector.take(item)
     sink = Tracker()
     assert 'class="card incident over"' in page(collector.summary(), sink)
+
+
+def paged(*items):
+    """The page of these items, as text."""
+    sink, collector = Tracker(82.2), Collector(82.2)
+    for item in items:
+        sink.take(item)
+        collector.take(item)
+    sink.close()
+    return page(collector.summary(), sink)
+
+
+def figures(text):
+    """The large figures of the page, with their colours."""
+    return re.findall(r'<div class="tile ([a-z]*)"><b>([^<]*)</b>', text)
+
+
+def test_the_large_figures_are_of_the_rank_in_trouble():
+    """Seven ranks are well and one has an open incident: the first figure is that one's, and is not green."""
+    items = []
+    for rank in range(8):
+        for line in range(9):
+            slow = rank == 3 and line > 6
+            of = cycle(0.0289 if slow else 0.0191, line=10 * line + rank + 1, rank=f"TP{rank}")
+            items += [of, judgement(of)]
+    text = paged(*items, incident(rank="TP3", run=0, key="k"))
+    assert "<h3>TP3</h3><div class=tiles>" in text
+    assert figures(text)[0] == ("bad", "28.90 ms")
+    assert "Since line 41 (2026-02-11 09:00:00); still so at the end of the log." in text
+    over = incident(Change.RESOLVED, rank="TP3", run=0, key="k")
+    assert figures(paged(*items, incident(rank="TP3", run=0, key="k"), over))[0] == ("good", "19.10 ms")
+
+
+def test_the_throughput_shown_is_that_of_the_open_incident():
+    """A run that was fast for long is not called fast while an incident says that it is slow now."""
+    slow = incident(kind="slower_than_baseline", phase="speculation", after=64.9, run=0, key="k")
+    assert ("bad", "64.9") in figures(paged(*(cycle(line=line) for line in range(1, 9)), slow))
+
+
+def test_a_page_without_bands_does_not_say_in_band():
+    """Nothing was judged by a band: there is no incident, and no more is said."""
+    text = paged(cycle(line=1), cycle(line=2))
+    assert '<span class="badge good">no incident</span>' in text
+
+
+def test_reports_of_one_second_lie_beside_each_other():
+    """A log that writes whole seconds is not drawn as a comb; one that writes more is drawn as it says."""
+    times = ["2026-02-11T08:15:02"] * 4 + [
+        "2026-02-11T08:15:03",
+        "2026-02-11T08:15:04.5",
+        "2026-02-11T08:15:04.5",
+    ]
+    track = Track("s", None, spans=[Span(line, time, 0, 1, {}) for line, time in enumerate(times)])
+    on = scene([track], [], [], [])
+    assert [str(on.place(span))[17:] for span in track.spans] == [
+        "02.000", "02.250", "02.500", "02.750", "03.000", "04.5", "04.5",
+    ]  # fmt: skip
+    assert on.at(3, None) == "2026-02-11T08:15:02.750"
+    assert on.at(0, "2026-02-11T08:15:04") == "2026-02-11T08:15:04"
+
+
+def test_of_many_ranks_only_those_in_trouble_have_a_colour():
+    """Sixteen lines in eight colours tell nothing; one coloured line among grey ones does."""
+    tracks = [Track("s", f"TP{rank}", spans=[Span(1, None, 0, 1, {})]) for rank in range(16)]
+    assert set(scene(tracks[:8], [], [], []).colours) == {f"TP{rank}" for rank in range(8)}
+    assert set(scene(tracks, [incident(rank="TP11")], [], []).colours) == {"TP11"}
 
 
 def test_a_track_is_bounded_and_keeps_runs_apart():

@@ -7,75 +7,51 @@ CSS variables, so that one drawing serves the light and the dark page.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import vl_convert as vlc
 
+from logwatch.outlets.report.scene import COLOURS, Scene, name_of
 from logwatch.outlets.report.track import Span, Track, bands_of, parts_of_cycle
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from logwatch.model import Incident, Limits, Moment, RunStarted
+    from logwatch.model import Limits
 
 WIDTHS = {"wide": 1010, "narrow": 330}
 MARGIN = 46
+PHASE_HEIGHT = 250
 VARIABLES = {
     "#010101": "ink", "#020202": "quiet", "#030303": "line", "#040404": "band", "#050505": "bad",
     "#070701": "c1", "#070702": "c2", "#070703": "c3", "#070704": "c4", "#070705": "c5", "#070706": "c6",
+    "#070707": "c7", "#070708": "c8",
 }  # fmt: skip
-COLOURS = ("#070701", "#070702", "#070703", "#070704", "#070705", "#070706")
 INK, QUIET, LINE, BAND, BAD = "#010101", "#020202", "#030303", "#040404", "#050505"
 FONT = "system-ui, sans-serif"
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """What all charts of one stream share.
-
-    Attributes:
-        dated: Whether the horizontal axis is time; else it is the line number.
-        end: Last place on it.
-    """
-
-    tracks: Sequence[Track]
-    incidents: Sequence[Incident]
-    starts: Sequence[RunStarted]
-    malformed: Sequence[Moment]
-    dated: bool
-    begin: str | int
-    end: str | int
-
-    def at(self, line: int, time: str | None) -> str | int | None:
-        """Where on the axis; None if the axis is time and there is none."""
-        return time if self.dated else line
-
-
-def scene(
-    tracks: Sequence[Track],
-    incidents: Sequence[Incident],
-    starts: Sequence[RunStarted],
-    malformed: Sequence[Moment],
-) -> Scene:
-    """Decide for time or for line numbers."""
-    dated = all(track.dated for track in tracks)
-    spans = [span for track in tracks for span in track.spans]
-    places = [(span.time or "")[:23] if dated else span.line for span in spans]
-    return Scene(tracks, incidents, starts, malformed, dated, min(places), max(places))
+def _coloured_by_rank(on: Scene, *, legend: bool) -> alt.Color:
+    others = [name for track in on.tracks if (name := name_of(track.rank)) not in on.colours]
+    names = [*others, *on.colours]
+    return alt.Color(
+        "rank:N",
+        scale=alt.Scale(domain=names, range=[*[QUIET] * len(others), *on.colours.values()]),
+        legend=alt.Legend(title=None, symbolOpacity=1, values=list(on.colours))
+        if legend and len(names) > 1 and on.colours
+        else None,
+    )
 
 
 def phase_chart(on: Scene, phase: str) -> dict[str, str]:
     """A phase of all ranks against its band, with incidents and server starts."""
     rows: list[dict[str, Any]] = [
         {
-            "x": on.at(span.line, span.time),
+            "x": on.place(span),
             "mean": cell.mean * 1000,
             "low": cell.low * 1000,
             "high": cell.high * 1000,
-            "rank": track.rank or "all",
+            "rank": name_of(track.rank),
             "run": span.run,
             "out": 2 * cell.outside > cell.count,
         }
@@ -92,12 +68,7 @@ def phase_chart(on: Scene, phase: str) -> dict[str, str]:
     room = (highest - lowest) * 0.12 or highest * 0.05
     scale = alt.Scale(domain=[max(0.0, lowest - room), highest + room], nice=False)
     y = alt.Y("mean:Q", title="ms per cycle", scale=scale)
-    ranks = sorted({str(row["rank"]) for row in rows})
-    colour = alt.Color(
-        "rank:N",
-        scale=alt.Scale(domain=ranks, range=[COLOURS[at % len(COLOURS)] for at in range(len(ranks))]),
-        legend=alt.Legend(title=None, symbolOpacity=1) if 1 < len(ranks) <= 16 else None,
-    )
+    colour = _coloured_by_rank(on, legend=True)
     layers = _band(on, bands, scale)
     layers += _incidents(on, phase)
     layers += _starts(on)
@@ -118,12 +89,17 @@ def phase_chart(on: Scene, phase: str) -> dict[str, str]:
     )
     if len(rows) <= 80:
         layers.append(base.mark_circle(size=22, opacity=1).encode(x=_x(on), y=y, color=colour))
+    if on.malformed:
+        ticks = alt.Chart(_table([{"x": on.at(bad.line, bad.time)} for bad in on.malformed]))
+        layers.append(
+            ticks.mark_tick(color=BAD, thickness=1.5, height=9, y=PHASE_HEIGHT - 5).encode(x=_x(on))
+        )
     outside = [row for row in rows if row["out"]]
     if outside:
         layers.append(
             alt.Chart(_table(outside)).mark_circle(color=BAD, size=26, opacity=0.9).encode(x=_x(on), y=y)
         )
-    return _svg(alt.layer(*layers), 250)
+    return _svg(alt.layer(*layers), PHASE_HEIGHT)
 
 
 def _band(on: Scene, bands: list[tuple[Span, Limits]], scale: alt.Scale) -> list[alt.Chart]:
@@ -131,7 +107,7 @@ def _band(on: Scene, bands: list[tuple[Span, Limits]], scale: alt.Scale) -> list
     if not bands:
         return []
     edges = [
-        {"x": on.at(span.line, span.time), "run": span.run, "y": band.low * 1000, "y2": band.high * 1000}
+        {"x": on.place(span), "run": span.run, "y": band.low * 1000, "y2": band.high * 1000}
         for span, band in bands
     ]
     if len({band for _, band in bands}) == 1:
@@ -146,11 +122,15 @@ def _band(on: Scene, bands: list[tuple[Span, Limits]], scale: alt.Scale) -> list
     ]
 
 
-def stack_chart(on: Scene) -> dict[str, str] | None:
-    """The parts of a cycle of the first rank that has several, one on the other."""
-    track = next((track for track in on.tracks if len(parts_of_cycle(track)) > 1), None)
-    if track is None:
-        return None
+def stacked(on: Scene) -> Track | None:
+    """The track of the rank whose cycles are shown in parts: one with an incident, else the first that has parts."""
+    ranks = {incident.rank for incident in on.incidents}
+    several = [track for track in on.tracks if len(parts_of_cycle(track)) > 1]
+    return min(several, key=lambda track: track.rank not in ranks, default=None)
+
+
+def stack_chart(on: Scene, track: Track) -> dict[str, str]:
+    """The parts of a rank's cycle, one on the other."""
     names = parts_of_cycle(track)
     rows: list[dict[str, Any]] = []
     for span in track.spans:
@@ -158,9 +138,7 @@ def stack_chart(on: Scene) -> dict[str, str] | None:
         for name in names:
             bottom, top = top, top + (span.cells[name].mean * 1000 if name in span.cells else 0.0)
             phase = name.replace("_", " ")
-            rows.append(
-                {"x": on.at(span.line, span.time), "from": bottom, "to": top, "phase": phase, "run": span.run}
-            )
+            rows.append({"x": on.place(span), "from": bottom, "to": top, "phase": phase, "run": span.run})
     shown = [name.replace("_", " ") for name in names]
     colours = {"draft_forward": COLOURS[1], "target_verify": COLOURS[0], "draft_extend": COLOURS[2]}
     rest = iter([*COLOURS[3:], *COLOURS[3:], *COLOURS, *COLOURS])
@@ -188,7 +166,7 @@ def series_chart(on: Scene, name: str, title: str, *, against: str | None = None
 
     def rows_of(series: str) -> list[dict[str, Any]]:
         return [
-            {"x": on.at(span.line, span.time), "y": cell.mean, "rank": track.rank or "all", "run": span.run}
+            {"x": on.place(span), "y": cell.mean, "rank": name_of(track.rank), "run": span.run}
             for track in on.tracks
             for span in track.spans
             if (cell := span.cells.get(series))
@@ -199,7 +177,7 @@ def series_chart(on: Scene, name: str, title: str, *, against: str | None = None
         return None
     scale = alt.Scale(zero=name == "batch_size", nice=True, padding=6)
     y = alt.Y("y:Q", title=title, scale=scale)
-    colour = alt.Color("rank:N", scale=alt.Scale(range=list(COLOURS)), legend=None)
+    colour = _coloured_by_rank(on, legend=False)
     layers = [*_incidents(on, name), *_starts(on)]
     layers.append(
         alt.Chart(_table(rows)).mark_line(strokeWidth=1.6).encode(x=_x(on), y=y, color=colour, detail="run:N")
@@ -215,16 +193,6 @@ def series_chart(on: Scene, name: str, title: str, *, against: str | None = None
             .mark_line(color=BAD, strokeDash=[5, 3], strokeWidth=1.6)
             .encode(x=_x(on), y=y, detail=["run:N", "rank:N"])
         )
-    if name == "tokens_per_cycle" and on.malformed:
-        ticks = [
-            {"x": on.at(bad.line, bad.time)} for bad in on.malformed if on.at(bad.line, bad.time) is not None
-        ]
-        if ticks:
-            layers.append(
-                alt.Chart(_table(ticks))
-                .mark_tick(color=BAD, thickness=1.5, height=8, yOffset=58)
-                .encode(x=_x(on))
-            )
     return _svg(alt.layer(*layers), 130)
 
 
@@ -256,19 +224,25 @@ def _clock(on: Scene) -> str:
 
 
 def _incidents(on: Scene, phase: str) -> list[Any]:
-    rows = []
-    for incident in on.incidents:
-        begin = on.at(incident.onset.line, incident.onset.time)
-        over = incident.resolved
-        end = on.at(over.line, over.time) if over else on.end
-        if incident.phase == phase and begin is not None and end is not None:
-            rows.append({"x": begin, "x2": end})
-    if not rows:
+    """A rule at each onset, and a shade that is no darker where several incidents are open."""
+    stretches = sorted(
+        (on.at(onset.line, onset.time), on.at(over.line, over.time) if over else on.end)
+        for incident in on.incidents
+        if incident.phase == phase
+        for onset, over in [(incident.onset, incident.resolved)]
+    )
+    if not stretches:
         return []
-    shade = alt.Chart(_table(rows))
+    shades: list[dict[str, Any]] = []
+    for begin, end in stretches:
+        if shades and begin <= shades[-1]["x2"]:
+            shades[-1]["x2"] = max(shades[-1]["x2"], end)
+        else:
+            shades.append({"x": begin, "x2": end})
+    onsets = [{"x": begin} for begin in dict.fromkeys(begin for begin, _ in stretches)]
     return [
-        shade.mark_rect(color=BAD, opacity=0.10).encode(x=_x(on), x2="x2"),
-        shade.mark_rule(color=BAD, opacity=0.8, strokeWidth=1.2).encode(x=_x(on)),
+        alt.Chart(_table(shades)).mark_rect(color=BAD, opacity=0.10).encode(x=_x(on), x2="x2"),
+        alt.Chart(_table(onsets)).mark_rule(color=BAD, opacity=0.8, strokeWidth=1.2).encode(x=_x(on)),
     ]
 
 
@@ -276,9 +250,7 @@ def _starts(on: Scene) -> list[Any]:
     rows = [
         {"x": place, "run": f"run {start.run + 1}"}
         for start in on.starts
-        if start.settings
-        and (place := on.at(start.place.line, start.time)) is not None
-        and _within(on, place)
+        if start.settings and _within(on, place := on.at(start.place.line, start.time))
     ]
     if not rows:
         return []

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logwatch import __version__
-from logwatch.outlets.report.charts import phase_chart, scene, series_chart, stack_chart
+from logwatch.outlets.report.charts import phase_chart, series_chart, stack_chart, stacked
+from logwatch.outlets.report.scene import scene
 from logwatch.outlets.report.strips import course
 from logwatch.outlets.report.track import Track, Tracker, bands_of, main_phase
 from logwatch.outlets.report.wording import (
@@ -21,11 +22,14 @@ from logwatch.outlets.report.wording import (
     incident_text,
     judged_by,
     lasted,
+    moment_text,
     run_title,
     safe,
     settings_text,
     state_text,
+    value_text,
     verdict_text,
+    worst_of,
 )
 from logwatch.units import format_bytes, milliseconds
 
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
 
 MAX_STREAMS = 12
 MAX_ROWS = 60
+SLOWER = "slower_than_baseline"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
 
@@ -74,15 +79,25 @@ def _text(text: object) -> str:
 
 def _header(summary: Summary) -> str:
     good = summary.verdict == "in_band"
-    badge = "in band" if good else summary.verdict.replace("_", " ")
+    judged = any(phase.in_band is not None for run in summary.runs for phase in run.phases)
+    badge = summary.verdict.replace("_", " ") if judged or not good else "no incident"
+    worst = worst_of(summary.incidents)
+    when = f"<p>{_text(_from_to(worst))}</p>" if worst else ""
     size, lines = sum(each.bytes for each in summary.inputs), sum(each.lines for each in summary.inputs)
     names = ", ".join(each.path for each in summary.inputs[:4]) + (" ..." if len(summary.inputs) > 4 else "")
     verdict = verdict_text(summary)
     return (
         f'<header><span class="badge {"good" if good else "bad"}">{_text(badge)}</span>'
-        f"<h1>{_text(verdict)}</h1>"
+        f"<h1>{_text(verdict)}</h1>{when}"
         f"<p class=quiet>{_text(names)}: {format_bytes(size)}, {lines:,} lines</p></header>"
     )
+
+
+def _from_to(incident: Incident) -> str:
+    since = moment_text(incident.onset)
+    if incident.resolved:
+        return f"From {since} to {moment_text(incident.resolved)}; it is over."
+    return f"Since {since}; still so at the end of the log."
 
 
 def _incident(incident: Incident) -> str:
@@ -102,41 +117,68 @@ def _stream(stream: str, summary: Summary, tracker: Tracker) -> Iterable[str]:
     yield f"<h2>{_text(stream)}</h2>"
     tracks = [track for key, track in tracker.tracks.items() if key[0] == stream and track.spans]
     phase = main_phase(tracks)
+    if tracks:
+        yield f"<p class=quiet>{_text(_stretch(tracks))}</p>"
     if runs:
-        yield _tiles(runs[-1], phase)
+        yield _tiles(runs, phase, [each for each in summary.incidents if each.stream == stream])
     if phase is not None:
         yield from _charts(stream, phase, tracks, summary, tracker)
     yield _runs(runs)
     yield _settings(tracker.starts.get(stream, []))
 
 
-def _tiles(run: RunSummary, main: str | None) -> str:
-    """The last run's figures, large."""
+def _stretch(tracks: Sequence[Track]) -> str:
+    """From when to when, where the log says so, and how many reports of how many ranks."""
+    spans = [span for track in tracks for span in track.spans]
+    reports = sum(span.reports for span in spans)
+    counts = f"{reports:,} reports" + (f" of {len(tracks)} ranks" if len(tracks) > 1 else "")
+    times = [span.time[:19].replace("T", " ") for span in spans if span.time]
+    return f"{min(times)} to {max(times)}: {counts}" if times else counts
+
+
+def _tiles(runs: Sequence[RunSummary], main: str | None, incidents: Sequence[Incident]) -> str:
+    """The last run's figures, large: of the rank that is worst off, and where it stands at the end."""
+    ranks = [run for run in runs if run.run == runs[-1].run]
+    still = [each for each in incidents if not each.resolved]
+    worst = worst_of(each for each in still if each.phase == main)
+    run = next((run for run in ranks if worst and run.rank == worst.rank), None) or max(
+        ranks, key=lambda run: any(phase.in_band is False for phase in run.phases)
+    )
+    which = f"Run {run.run + 1}" if len(runs) > len(ranks) else ""
+    which += f"{', ' if which else ''}{run.rank}" if len(ranks) > 1 and run.rank else ""
     tiles = []
     phase = next((phase for phase in run.phases if phase.phase == main), None)
     if phase is not None:
-        state = {"in": "good", "high": "bad", "low": "bad"}.get(state_text(phase), "")
+        name, median = phase.phase.replace("_", " "), milliseconds(phase.median_s)
         where = f"band {judged_by(phase)} ms" if phase.band else "no band"
-        tiles.append(
-            (milliseconds(phase.median_s), f"{phase.phase.replace('_', ' ')}, median; {where}", state)
-        )
+        if worst is not None:
+            words = f"{name} in the open incident, {median} in the median; {where}"
+            tiles.append((value_text(phase.phase, worst.after), words, "bad"))
+        else:
+            state = {"in": "good", "high": "bad", "low": "bad"}.get(state_text(phase), "")
+            tiles.append((median, f"{name}, median; {where}", state))
     now = run.economics
     if run.tokens_per_cycle is not None:
         tiles.append((f"{run.tokens_per_cycle:.2f}", "tokens per cycle, bonus token counted", ""))
     if now.breakeven_tokens_per_cycle is not None:
         against = f"break-even tokens per cycle, against {now.baseline_tokens_per_second:g} tok/s"
         tiles.append((f"{now.breakeven_tokens_per_cycle:.2f}", against, ""))
+    slower = worst_of(each for each in still if each.kind == SLOWER and each.rank == run.rank)
     if now.estimated_tokens_per_second is not None:
-        state = "" if now.speedup is None else "good" if now.speedup >= 1 else "bad"
-        words = "tok/s, estimated" + (
-            f"; {now.speedup:.2f} x the baseline" if now.speedup is not None else ""
-        )
-        tiles.append((f"{now.estimated_tokens_per_second:.1f}", words, state))
+        figure = f"{now.estimated_tokens_per_second:.1f}"
+        against = "" if now.speedup is None else f"; {now.speedup:.2f} x the baseline"
+        if slower is not None:
+            tiles.append(
+                (f"{slower.after:.1f}", f"tok/s in the open incident, {figure} in the median", "bad")
+            )
+        else:
+            state = "" if now.speedup is None else "good" if now.speedup >= 1 else "bad"
+            tiles.append((figure, f"tok/s, estimated{against}", state))
     cells = "".join(
         f'<div class="tile {state}"><b>{_text(figure)}</b><span>{_text(words)}</span></div>'
         for figure, words, state in tiles
     )
-    return f"<div class=tiles>{cells}</div>"
+    return (f"<h3>{_text(which)}</h3>" if which else "") + f"<div class=tiles>{cells}</div>"
 
 
 def _charts(
@@ -155,16 +197,20 @@ def _charts(
         words.append("Red shade: incidents, from their onset.")
     if sum(bool(start.settings) for start in on.starts) > 1:
         words.append("Dashed: server starts.")
+    if on.malformed:
+        words.append("Red ticks: malformed lines.")
+    if len(tracks) > len(on.colours):
+        words.append(f"Grey: the other ranks of {len(tracks)}.")
     if not on.dated:
         words.append("The axis is the line number: times are missing or run backwards.")
     yield _card(f"{name}, ms per cycle", " ".join(words), phase_chart(on, phase))
-    yield _card("Where a cycle goes", "", stack_chart(on))
-    words = ["Dashed red: break-even."] if tracker.baseline else []
-    if on.malformed:
-        words.append("Red ticks: malformed lines.")
+    parts = stacked(on)
+    if parts is not None:
+        of = f"Of {parts.rank}." if len(tracks) > 1 else ""
+        yield _card("Where a cycle goes", of, stack_chart(on, parts))
     yield _card(
         "Tokens per cycle",
-        " ".join(words),
+        "Dashed red: break-even." if tracker.baseline else "",
         series_chart(on, "tokens_per_cycle", "tokens", against="breakeven" if tracker.baseline else None),
     )
     yield _card("Batch size", "", series_chart(on, "batch_size", "requests"))

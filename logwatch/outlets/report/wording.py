@@ -9,6 +9,8 @@ from logwatch.judging.conditions import UNTIMED
 from logwatch.units import format_bytes, milliseconds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from logwatch.judging.economics import Economics
     from logwatch.model import Cause, Incident, Limits, Moment
     from logwatch.outlets.report.summary import InputSummary, PhaseSummary, RunSummary, Summary
@@ -104,7 +106,7 @@ def verdict_text(summary: Summary) -> str:
         if not judged:
             return "No incident; no phase here has a band"
         return f"In band: {', '.join(map(safe, judged))}"
-    worst = max(summary.incidents, key=_weight, default=None)
+    worst = worst_of(summary.incidents)
     if worst is not None:
         band = (
             f" (band {band_text(worst.band)} ms)" if worst.band and worst.phase != "tokens_per_cycle" else ""
@@ -122,9 +124,18 @@ def verdict_text(summary: Summary) -> str:
     )
 
 
-def _weight(incident: Incident) -> tuple[bool, bool, int]:
-    """Open incidents first, then severe ones, then long ones."""
-    return incident.resolved is None, incident.severity == "critical", incident.samples
+def worst_of(incidents: Iterable[Incident]) -> Incident | None:
+    """The incident to be told first: open ones before severe ones, those that say a band, and long ones."""
+    return max(incidents, key=_weight, default=None)
+
+
+def _weight(incident: Incident) -> tuple[bool, bool, bool, int]:
+    return (
+        incident.resolved is None,
+        incident.severity == "critical",
+        incident.kind == "out_of_band",
+        incident.samples,
+    )
 
 
 def economics_text(now: Economics) -> str:
