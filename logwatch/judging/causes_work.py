@@ -23,11 +23,15 @@ def load(case: Case) -> Opinion:
             if factor >= least:
                 # Over a restart, and by the context, other things may have changed as well.
                 sure = name == "batch size" and case.before is None
-                text = f"the {name} went from {old:.4g} to {new:.4g}"
+                text = f"the {name} went from {_count(old)} to {_count(new)}"
                 found.append((LOAD_EXPLAINS if sure else 0.45, text))
     if found:
         return Opinion(max(score for score, _ in found), sentence([text for _, text in found]))
     return Opinion(text="batch size and context did not move" if case.batch[1] and case.batch[0] else "")
+
+
+def _count(value: float) -> str:
+    return f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
 
 
 def neighbour(case: Case) -> Opinion:

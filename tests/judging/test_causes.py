@@ -182,6 +182,12 @@ ALIKE = {"draft_forward": 1.3, "target_verify": 1.32, "draft_extend": 1.29}
             id="load",
         ),
         pytest.param(
+            Case("target_verify", "high", HEALTHY, context=(14_290.4, 41_473.0)),
+            "load",
+            "context went from 14,290 to 41,473",
+            id="a longer context",
+        ),
+        pytest.param(
             Case("target_verify", "high", HEALTHY, HEALTHY, ratios=ALIKE),
             "neighbour",
             "grew alike",

@@ -248,6 +248,8 @@ def _phase(phase: PhaseSummary) -> str:
         for block, outside in course(phase.course, phase.median_s, phase.fixed_band, 32)
     )
     kind = "in" if state == "in" else "out" if state else ""
+    if phase.outside:
+        state += f", {phase.outside:,} outside"
     return (
         f"<tr><td>{_text(phase.phase.replace('_', ' '))}{_figures(f'{phase.samples:,}')}"
         f'<td class="n {kind}">{phase.median_s * 1000:.2f}'
