@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
+import traceback
+from typing import TextIO
 
 import click
 
@@ -53,27 +56,59 @@ def main() -> None:
 
     Interrupted by the user: 130. A reader that left (`| head`): 141, as for a program that died of SIGPIPE.
     """
+    _ready_streams()
     debug = "--debug" in sys.argv[1:]
     try:
         sys.exit(cli(prog_name="logwatch", standalone_mode=False))
-    except LogwatchError as error:
-        if debug:
-            raise
-        problems = [f"logwatch: {printable(line)}" for line in str(error).splitlines()]
-        click.echo("\n".join(problems), err=True)
-    except click.ClickException as error:
-        error.show()
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
-        # Python would complain once more when it flushes standard output at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(141)
-    except Exception as error:  # the outermost edge: a bug is one line too, unless asked for
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+    except Exception as error:  # noqa: BLE001 - the outermost edge: a bug is one line too, unless asked for
         if debug:
-            raise
-        what = printable(f"{type(error).__name__}: {error}")
-        click.echo(
-            f"logwatch: internal error: {what}; run again with `logwatch --debug` and report it", err=True
-        )
+            traceback.print_exc()
+        else:
+            click.echo("\n".join(f"logwatch: {line}" for line in _lines(error)), err=True)
+        if isinstance(error, OSError):
+            _drop_output()
     sys.exit(2)
+
+
+def _lines(error: Exception) -> list[str]:
+    """What, where, what to do: a line a problem, and nothing in it that steers a terminal."""
+    if isinstance(error, LogwatchError):
+        return [printable(line) for line in str(error).splitlines()]
+    if isinstance(error, click.ClickException):
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        path = context.command_path if context else "logwatch"
+        what = printable(error.format_message().rstrip(".").replace("\n", " "))
+        where = path.removeprefix("logwatch").strip()
+        return [f"{where}: {what}; see `{path} --help`" if where else f"{what}; see `{path} --help`"]
+    if isinstance(error, OSError) and error.strerror:
+        where = printable(str(error.filename or "standard output"))
+        return [f"{where}: {error.strerror}; check path, permissions and disk"]
+    what = printable(f"{type(error).__name__}: {error}")
+    return [f"internal error: {what}; run again with `logwatch --debug` and report it"]
+
+
+def _ready_streams() -> None:
+    """Closed streams swallow what is written; what a stream's encoding lacks is written as `?`."""
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
+    for stream in (sys.stdout, sys.stderr):
+        # A locale of C keeps the bytes of a file's name as they are: that is as good in UTF-8.
+        whole = stream.encoding.lower() == "utf-8" and stream.errors == "surrogateescape"
+        if isinstance(stream, io.TextIOWrapper) and not whole:
+            stream.reconfigure(errors="replace")
+
+
+def _nowhere() -> TextIO:
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+
+
+def _drop_output() -> None:
+    """Python would complain once more when it flushes standard output at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

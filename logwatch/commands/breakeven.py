@@ -8,28 +8,24 @@ from statistics import median
 
 import click
 
-from logwatch.commands.common import config_option, format_option
-from logwatch.config import load_config
+from logwatch.commands.common import POSITIVE, Number, config_option, format_option, printable
+from logwatch.config import Config, load_config
 from logwatch.errors import Problem, SourceError
 from logwatch.judging.economics import Breakeven, breakeven, cycle_time_s
-from logwatch.model import Cycle
-
-POSITIVE = click.FloatRange(min=0, min_open=True)
-CHUNK = 1 << 20
 
 
 @click.command()
 @click.option("--cycle-ms", type=POSITIVE, help="Milliseconds of one cycle (draft, verify, extend).")
 @click.option("--baseline", type=POSITIVE, help="Tokens per second without speculation.")
 @click.option("--target", type=POSITIVE, help="Tokens per second that you want.")
-@click.option("--steps", type=click.IntRange(min=1), help="Draft steps a cycle; else unlimited.")
 @click.option(
-    "--accept", type=click.FloatRange(min=0), help="Accepted drafts a cycle, bonus token not counted."
+    "--steps", type=click.IntRange(1, 1000), metavar="COUNT", help="Draft steps a cycle; else unlimited."
 )
+@click.option("--accept", type=Number(min=0), help="Accepted drafts a cycle, bonus token not counted.")
 @click.option(
     "--log",
-    type=click.Path(path_type=Path),
-    help="Take cycle time and accepted drafts from this log (medians).",
+    metavar="LOG",
+    help="Take cycle time and accepted drafts from its last run (medians); `LOG#1`: from its first.",
 )
 @config_option
 @format_option("table", "json", "markdown")
@@ -39,7 +35,7 @@ def command(
     target: float | None,
     steps: int | None,
     accept: float | None,
-    log: Path | None,
+    log: str | None,
     config_path: Path | None,
     output: str,
 ) -> None:
@@ -54,16 +50,19 @@ def command(
         raise click.UsageError("give either --cycle-ms or --log")
     cycle_s = None if cycle_ms is None else cycle_ms / 1000
     tokens = None if accept is None else accept + 1
+    config = load_config(config_path) if baseline is None or log is not None else Config()
     if log is not None:
-        cycle_s, seen = _measure(log)
+        cycle_s, seen = _measure(log, config)
         tokens = seen if tokens is None else tokens
     if baseline is None:
-        baseline = load_config(config_path).speculation.baseline_tokens_per_second
+        baseline = config.speculation.baseline_tokens_per_second
     answer = breakeven(cycle_s, baseline, target, steps, tokens)
     figures = _figures(answer)
     if output == "json":
         click.echo(json.dumps({"schema": "logwatch.breakeven/1", **figures}, indent=2))
         return
+    if answer.steps is None:
+        del figures["required_accuracy_with_unlimited_steps"]  # the same as the one above it
     rows = [(_words(name), f"{value:g}") for name, value in figures.items() if value is not None]
     if output == "markdown":
         click.echo(
@@ -97,20 +96,24 @@ def _words(name: str) -> str:
     return name.replace("_", " ").replace("breakeven", "break-even")
 
 
-def _measure(log: Path) -> tuple[float, float | None]:
-    """Median cycle seconds and median tokens per cycle of a log, first reports after a start left out."""
-    from logwatch.intake.archive import open_archive
-    from logwatch.pipeline import Pipeline, Settings
+def _measure(log: str, config: Config) -> tuple[float, float | None]:
+    """Median cycle seconds and median tokens per cycle of a run, first reports after a start left out.
 
-    pipeline = Pipeline(Settings.of_config(load_config(None, {})), stream=log.name, path=str(log))
-    with open_archive(log) as file:
-        items = [item for data in iter(lambda: file.read(CHUNK), b"") for item in pipeline.feed_bytes(data)]
-    items += pipeline.finish()
-    cycles = [item for item in items if isinstance(item, Cycle)]
+    Where the log tells batch sizes, only what was measured at 1 counts: the baseline is one request's, too.
+    """
+    from logwatch.commands.comparing import chosen, read_runs, the_run
+
+    path, number = chosen(log)
+    cycles = the_run(read_runs(path, config), path, number).cycles
     steady = [cycle for cycle in cycles if not cycle.warm_up] or cycles
-    times = [time for cycle in steady if (time := cycle_time_s(cycle)) is not None]
+    alone = [cycle for cycle in steady if round(cycle.conditions.batch_size or 1) == 1]
+    if not alone:
+        smallest = min(cycle.conditions.batch_size or 1 for cycle in steady)
+        what = f"nothing was measured at batch size 1: the figures are of one request in {smallest:g} or more"
+        click.echo(printable(f"logwatch: {log}: {what}"), err=True)
+    times = [time for cycle in alone or steady if (time := cycle_time_s(cycle)) is not None]
     if not times:
-        hint = "turn on EAGLE3_PROFILE=1, or give --cycle-ms"
-        raise SourceError(Problem(str(log), "no cycle time found", hint))
-    tokens = [cycle.tokens_per_cycle for cycle in steady if cycle.tokens_per_cycle is not None]
+        what = "no cycle time found: its phases have neither a total nor a share"
+        raise SourceError(Problem(log, what, "turn on EAGLE3_PROFILE=1, or give --cycle-ms"))
+    tokens = [cycle.tokens_per_cycle for cycle in alone or steady if cycle.tokens_per_cycle is not None]
     return median(times), median(tokens) if tokens else None

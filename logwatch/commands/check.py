@@ -42,7 +42,7 @@ class Finding:
     problem: str = ""
 
 
-@click.command()
+@click.command(short_help="Is everything there that `watch` will need?")
 @config_option
 @format_option("table", "json")
 @click.option("--no-network", is_flag=True, help="Do not connect to alert receivers.")
@@ -101,8 +101,8 @@ def command(config_path: Path | None, output: str, no_network: bool) -> None:
         )
     else:
         for found in findings:
-            mark = click.style("problem", fg="red") if found.problem else click.style("ok", fg="green")
-            click.echo(f"{mark:7} {found.part} {found.name}: {found.problem or found.detail}")
+            mark = click.style("problem", fg="red") if found.problem else click.style(f"{'ok':7}", fg="green")
+            click.echo(f"{mark} {found.part} {found.name}: {found.problem or found.detail}")
     if any(found.problem for found in findings):
         raise click.exceptions.Exit(2)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +17,22 @@ config_option = click.option(
     type=click.Path(path_type=Path),
     help="Configuration file; else $LOGWATCH_CONFIG, ./logwatch.toml, /etc/logwatch/logwatch.toml.",
 )
+
+
+class Number(click.FloatRange):
+    """A finite number in a range: `nan` and `inf` are numbers to Python and nonsense to everyone else."""
+
+    name = "number"
+
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; fails where it is none, or not finite."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
+
+
+POSITIVE = Number(min=0, min_open=True)
 
 
 def format_option(*formats: str) -> Callable[[F], F]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from logwatch.commands.common import config_option, format_option
+from logwatch.commands.common import POSITIVE, Number, config_option, format_option
 from logwatch.config import load_config
 from logwatch.units import milliseconds
 
@@ -29,11 +29,11 @@ _SAYS = {"same": "No significant change", "changed": "Changed", "cannot_tell": "
 @click.argument("good", metavar="GOOD")
 @click.argument("bad", metavar="BAD")
 @config_option
-@click.option("--floor", type=click.FloatRange(0, 100), default=2.0, show_default=True, metavar="PERCENT",
+@click.option("--floor", type=Number(0, 100), default=2.0, show_default=True, metavar="PERCENT",
               help="Smallest change that matters.")  # fmt: skip
-@click.option("--alpha", type=click.FloatRange(0, 0.5, min_open=True), default=0.01, show_default=True,
+@click.option("--alpha", type=Number(0, 0.5, min_open=True), default=0.01, show_default=True,
               help="Chance to call two equal logs different.")  # fmt: skip
-@click.option("--baseline", type=click.FloatRange(0, min_open=True), metavar="TOK_S",
+@click.option("--baseline", type=POSITIVE, metavar="TOK_S",
               help="Tokens per second without speculation, for break-even.")  # fmt: skip
 @format_option("table", "json", "markdown")
 def command(

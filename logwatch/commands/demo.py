@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from logwatch.commands.common import Number
 from logwatch.config import Config
 from logwatch.model import Change, Cycle, Incident, Item, RunStarted
 from logwatch.resources import folder
@@ -33,10 +34,8 @@ FIELD_BAD = ((28.96, 97.0), (28.94, 96.9), (28.96, 96.8), (28.95, 97.1), (28.94,
 FIELD_ROUNDS = 3
 
 
-@click.command()
-@click.option(
-    "--seconds", type=click.FloatRange(min=1), default=30, show_default=True, help="How long to play."
-)
+@click.command(short_help="Watch a regression happen: a tour of half a minute.")
+@click.option("--seconds", type=Number(1, 86400), default=30, show_default=True, help="How long to play.")
 @click.option("--field", "field_case", is_flag=True, help="Play the 19.145 and 28.95 ms case instead.")
 def command(seconds: float, field_case: bool) -> None:
     """Watch a regression happen: a self-contained tour of about half a minute.

@@ -27,7 +27,7 @@ output_option = click.option(
 )
 
 
-@click.group()
+@click.group(short_help="Write dashboards, rules, unit, runbooks, history, man page.")
 def command() -> None:
     """Write dashboards, rules, unit, runbooks, history, man page, completion.
 

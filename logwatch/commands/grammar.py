@@ -26,7 +26,7 @@ directory_option = click.option(
 )
 
 
-@click.group()
+@click.group(short_help="Show, test, explain and draw grammars.")
 def command() -> None:
     """Show, test, explain and draw the grammars that logs are read by.
 
@@ -48,7 +48,8 @@ def command() -> None:
       {...}           anything, up to the first occurrence of the literal behind it
       {pairs}         `key: value, key: value` in any order; unknown keys are passed over
       {'...'}         exactly these characters
-    Kinds of fields are listed by `logwatch grammar show`.
+    Kinds of fields are listed by `logwatch grammar show`. What other programs put before the message
+    (times, ranks, containers, journals) is taken off first: `explain` says where the message begins.
 
     \b
     Examples:

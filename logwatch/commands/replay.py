@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from logwatch.commands.common import config_option, format_option
+from logwatch.commands.common import POSITIVE, config_option, format_option
 from logwatch.config import BandConfig, Config, load_config
 from logwatch.errors import BandError, Problem, SourceError
 from logwatch.model import seconds_of
@@ -37,7 +37,7 @@ TURN_ON = "set EAGLE3_PROFILE=1 in the server's environment"
 )
 @click.option(
     "--baseline",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     metavar="TOK_S",
     help="Tokens per second without speculation: gives break-even.",
 )

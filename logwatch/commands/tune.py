@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from logwatch.commands.common import config_option
+from logwatch.commands.common import POSITIVE, Number, config_option
 from logwatch.config import load_config
 from logwatch.units import format_duration, milliseconds
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 @config_option
 @click.option(
     "--false-alarms-per-year",
-    type=click.FloatRange(0, min_open=True),
+    type=POSITIVE,
     default=1.0,
     show_default=True,
     help="Sets how wide the bands are.",
 )
 @click.option(
     "--floor",
-    type=click.FloatRange(0, 100),
+    type=Number(0, 100),
     default=2.0,
     show_default=True,
     metavar="PERCENT",
