@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,17 +97,14 @@ def list_(config_path: Path | None, directories: tuple[Path, ...], output: str) 
 @config_option
 @directory_option
 def show(name: str | None, config_path: Path | None, directories: tuple[Path, ...]) -> None:
-    """Show the records of the grammar NAME: pattern, fields, expression; without NAME, the kinds.
+    """Show the records of the grammar NAME: pattern, fields, expression; without NAME, the kinds of both.
 
     \b
     Example:
       logwatch grammar show sglang
     """
     if name is None:
-        from logwatch.grammar.kinds import KINDS
-
-        for kind in KINDS.values():
-            click.echo(f"{kind.name:12}  {kind.help}")
+        click.echo("\n".join(_kinds()))
         return
     grammar = _named(_grammars(config_path, directories), name)
     click.echo(f"{click.style(grammar.name, bold=True)}  {grammar.path}")
@@ -114,6 +112,19 @@ def show(name: str | None, config_path: Path | None, directories: tuple[Path, ..
         click.echo(f"  passes over what starts with `{text}`")
     for rule in grammar.rules:
         click.echo("\n" + "\n".join(_shown(rule)))
+
+
+def _kinds() -> Iterator[str]:
+    from logwatch.grammar.kinds import KINDS
+    from logwatch.grammar.vocabulary import RECORDS
+
+    yield click.style("Kinds of fields", bold=True)
+    for kind in KINDS.values():
+        yield f"  {kind.name:14}  {kind.help}"
+    yield click.style("Kinds of records, and their fields", bold=True)
+    for name, slots in RECORDS.items():
+        fields = textwrap.wrap(", ".join(slots), 80)
+        yield f"  {name:14}  " + f"\n{'':18}".join(fields)
 
 
 def _shown(rule: Rule) -> Iterator[str]:

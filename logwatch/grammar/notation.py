@@ -1,9 +1,14 @@
 """Level 1: a pattern's text to the AST (itself a small pyparsing grammar).
 
-Decode batch these characters; a blank stands for one or more blanks or tabs {tokens:int} a field; `{:int}`
-is matched and forgotten {?, batch {n:int}?} a part that may be missing {|begin|end|} one of several parts
-{'{'} exactly the characters between the quotes {...} anything, up to the first occurrence of the literal
-behind it {pairs} the rest of the line, `key: value, key: value`, keys as the table `pairs` lists them
+| written | matches |
+|---|---|
+| `Decode batch` | these characters; a blank stands for one or more blanks or tabs |
+| `{tokens:int}` | a field; `{:int}` is matched and forgotten |
+| `{?, batch {n:int}?}` | a part that may be missing |
+| `{|begin|end|}` | one of several parts |
+| `{'{'}` | exactly the characters between the quotes |
+| `{...}` | anything, up to the first occurrence of the literal behind it |
+| `{pairs}` | the rest of the line, `key: value, key: value`, keys as the table `pairs` lists them |
 """
 
 from __future__ import annotations

@@ -36,8 +36,11 @@ def ways(rule: Rule) -> Iterator[Problem]:
             yield at_span(
                 rule, "pattern", end.span, "Blanks at the ends of a line never count", "leave it out"
             )
-    if rule.claim:
-        yield from _Ways(rule, "claim").check(rule.claim, ANYTHING)
+    claim = rule.claim or ()
+    if claim and isinstance(claim[-1], Blank):
+        yield at_span(rule, "claim", claim[-1].span, "A claim does not end in a blank", "leave it out")
+        claim = claim[:-1]
+    yield from _Ways(rule, "claim").check(claim, ANYTHING)
     for node in rule.pattern:
         if isinstance(node, Pairs):
             yield from _pairs(rule, node)
@@ -142,6 +145,8 @@ class _Ways:
                 else f"{shown} ({kind.name}) could swallow the blank after it",
                 "try a blank or a letter here, or the kind `int`"
                 if kind.gives in {"real", "seconds", "share"}
+                else "it may hold blanks: let `:` or `=` follow, or take the kind `word`"
+                if kind.name == "label"
                 else "try another literal here",
             )
         if kind.units and (unit := _unit_again(rest)):

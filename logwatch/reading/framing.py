@@ -2,8 +2,8 @@
 
 What is taken off, in any nesting: SGLang's `[time ranks] `, Ray, docker compose, Docker json-file, CRI,
 `kubectl --timestamps`, journald (short and json), syslog, `ts`, glog, mpirun, Loki, hosting services, formats of
-Python's loggers and of trainers, `grep -H`/`-n`, progress bars, ANSI colours. The innermost clock wins, except that a clock without a
-date never replaces one with a date.
+Python's loggers and of trainers, llama.cpp, TensorRT-LLM, `grep -H`/`-n`, progress bars, ANSI colours. The innermost
+clock wins, except that a clock without a date never replaces one with a date.
 
 A stamp without a year (`Feb 11 08:15:02 host sglang[1]: `, glog's `W0211`) gives no time. Which year it was could be
 learnt only from other lines, and then a line's time would depend on where reading began: a restart, a rotation or a

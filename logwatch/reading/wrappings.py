@@ -47,7 +47,7 @@ _AFTER_STAMP = re.compile(
     rf"""
       \ -\ (?:[\w.-]{{1,80}}\ -\ )?{_LEVEL}\ -\ (?:[\w.-]{{1,80}}:\ )?   # - INFO - flashinfer.jit:
     | \ {_LEVEL}\ \d+\ \[(?P<brackets>[^\]]{{0,120}})\]\                # INFO 31223 [DP3 TP3 EP3 file.py:222]
-    | \ \|\ {_LEVEL}\ *\|\ [^|\s]{{1,160}}\ -\                            # | INFO     | module:function:123 -
+    | \ \|\ (?:{_LEVEL}\ *\|\ [^|\s]{{1,160}}\ -\ )?                      # | INFO     | module:function:123 -
     | \ {_LEVEL}\ [\w.]{{1,80}}\ -\                                       # INFO sglang.srt -
     | [ :]{_LEVEL}:\ ?                                                # INFO:
     | \ (?P<task>[\w.-]{{1,80}}(?:/[\w.-]{{1,80}}){{2,6}})\                # sglang/server/0123abcd
@@ -79,7 +79,13 @@ _IN_BRACKETS = re.compile(
 _COMPOSE = re.compile(r"([A-Za-z0-9][\w.@-]{0,100}) +\|(?: |$)")
 _PYTHON = re.compile(rf"{_LEVEL}:[A-Za-z_][\w.]{{0,80}}:")
 _HYDRA = re.compile(rf"\[({_DATE}) ({_CLOCK})\]()\[[\w.]{{1,80}}\]\[{_LEVEL}\] - ")
+# TensorRT-LLM: [02/11/2026-08:15:01] [TRT-LLM] [I] [_torch][RANK 0]
+_TENSORRT_LLM = re.compile(
+    rf"\[(\d\d)/(\d\d)/(\d{{4}})-({_CLOCK})\] (?:\[TRT-LLM\] \[[A-Z]\] )?(?:(?:\[_torch\])?\[RANK (\d{{1,6}})\] )?"
+)
 _LOKI = re.compile(r'\{([A-Za-z_]\w{0,60}="[^"]{0,200}"(?:, ?[A-Za-z_]\w{0,60}="[^"]{0,200}"){0,40})\} +')
+# llama.cpp: minutes, seconds, milliseconds and microseconds since its start, level
+_LLAMA_CPP = re.compile(r"\d{1,6}\.\d\d\.\d{3}\.\d{3} [A-Z] ")
 _GLOG = re.compile(rf"[IWEF]\d{{4}} {_CLOCK} [^\]]{{0,200}}\](?: |$)")
 _VLLM = re.compile(rf"{_LEVEL} \d\d-\d\d {_CLOCK} (?:\[[^\]]{{1,120}}\]|[\w./-]{{1,120}}:\d+\]) ")
 _SEVERITY = re.compile(rf"(?:DEFAULT|{_LEVEL}) +(?={_DATE}T)")
@@ -161,13 +167,14 @@ def peel(text: str, position: int) -> Peeled | None:
             sglang_prefix(text, position)
             or _first(text, position, _IN_BRACKETS)
             or _stamped(text, position, _HYDRA)
+            or _tensorrt_llm(text, position)
         )
     if first in _ENCLOSED:
         return _first(text, position, _ENCLOSED[first])
     if first == "<":
         return _stamped(text, position, _SYSLOG_5424) or _first(text, position, _PRIORITY)
     if first.isdigit():
-        return _stamp(text, position) or _first(text, position, _GREP_LINE, _GREP_FILE, _COMPOSE)
+        return _stamp(text, position) or _first(text, position, _LLAMA_CPP, _GREP_LINE, _GREP_FILE, _COMPOSE)
     if first.isalpha() or first in "/._":
         return (
             _rank_alone(text, position)
@@ -254,6 +261,14 @@ def _rank_alone(text: str, position: int) -> Peeled | None:
 def _stamped(text: str, position: int, expression: re.Pattern[str]) -> Peeled | None:
     match = expression.match(text, position)
     return Peeled(match.end(), iso(*match.groups())) if match else None
+
+
+def _tensorrt_llm(text: str, position: int) -> Peeled | None:
+    match = _TENSORRT_LLM.match(text, position)
+    if not match:
+        return None
+    month, day, year, clock, rank = match.groups()
+    return Peeled(match.end(), iso(f"{year}-{month}-{day}", clock), f"RANK{rank}" if rank else None)
 
 
 def _stamp(text: str, position: int) -> Peeled | None:

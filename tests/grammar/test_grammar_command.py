@@ -40,8 +40,11 @@ def test_show_gives_pattern_fields_and_expression():
 
 
 def test_show_without_a_name_lists_the_kinds():
-    """Who writes a grammar needs to know the kinds of fields."""
-    assert "duration      a number and its unit" in run("show").output
+    """Who writes a grammar needs to know the kinds of fields, and which fields a record may have."""
+    output = run("show").output
+    assert "  duration        a number and its unit" in output
+    assert "  phase           phase, seconds, share\n" in output
+    assert all(len(line) <= 100 for line in output.splitlines())
 
 
 def test_an_unknown_grammar_names_the_nearest():

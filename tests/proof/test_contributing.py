@@ -58,7 +58,7 @@ def test_the_worked_example_works(copy):
             assert status == 0, f"{command}\n{output}"
             if shown is not None:
                 assert [line.rstrip() for line in output.splitlines()] == shown.splitlines(), command
-    assert (folder / "fixtures/golden/cases/TRT001.jsonl").read_text().count('"record": "phase"') == 3
+    assert (folder / "fixtures/golden/cases/TRT001.jsonl").read_text().count('"record": "phase"') == 4
     status, output = run("python -m pytest -q tests/grammar/test_grammar_command.py")
     assert status == 0, f"one more grammar breaks a test\n{output}"
 
