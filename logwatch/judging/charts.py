@@ -37,6 +37,9 @@ BACK = 2.0
 SUSPECT = 0.5
 """Evidence at which learning pauses."""
 
+CEILING = 2.0
+"""Evidence that is held back goes no higher."""
+
 RING_EXTRA = 4
 
 
@@ -47,7 +50,7 @@ class ChartMemory:
     Attributes:
         ring: Newest samples: value in the baseline's scales, line, time.
         total, hits: Sums since the bank was built: clipped values, stretches of outliers begun.
-        before_outliers: Evidence when the last stretch of outliers began.
+        before_outliers: Evidence when the stretch of outliers began that is not over.
         held_back: Which gate last kept evidence from being told.
         total_at, hits_at, moment_at: The same where each statistic's evidence began.
     """
@@ -157,10 +160,13 @@ class Chart:
         """On which side this sample is an outlier; what a stretch of them told goes when they went away."""
         memory = self.memory
         side = outlier_side(z, e)
-        if side and not memory.outside:
+        if memory.outside:
+            if abs(z) < BACK:
+                forget_outliers(memory.bank, memory.before_outliers)
+            if not side:
+                memory.before_outliers = []
+        elif side:
             memory.before_outliers = memory.bank.state.copy()
-        elif memory.outside and abs(z) < BACK:
-            forget_outliers(memory.bank, memory.before_outliers)
         memory.outside = side
         return side
 
@@ -206,7 +212,7 @@ class Chart:
                 memory.firing = firing
                 return firing.finding
             memory.held_back = firing.reason
-            bank.state[index] = 0.0 if firing.gone else min(bank.state[index], 2.0)
+            bank.state[index] = 0.0 if firing.gone else min(bank.state[index], CEILING)
         return None
 
     def _follow(self, e: float, here: Moment) -> Finding | None:

@@ -126,10 +126,10 @@ def _chart(
     if len(cycles) < len(columns):
         samples = samples.only(cycles)
     at, span, single = 0, SPANS[0], 1
-    least = judgements.rules.least_samples
+    chart = judgements.chart(series, phase)
     while at < len(cycles):
         offered = samples.part(at, at + span)
-        taken = take_quiet(series.chart, least, offered)
+        taken = take_quiet(chart, offered)
         _count(series, offered.times[:taken], taken)
         at += taken
         if taken == len(offered):

@@ -24,6 +24,12 @@ EVIDENCE = math.log(1000)
 SIZE_AFTER = 200
 """Samples after the alarm from which the size is told with its interval."""
 
+LARGE = 1.5
+"""A shift of the newest samples, in scales, whose onset is looked for among them."""
+
+SURE_MEAN = 3.0
+"""The mean since the evidence began, in scales, up to which it is the shift's size."""
+
 WORSE = 1.5
 TRIMMED = 2
 SURE = 1.64
@@ -169,12 +175,12 @@ def _shift(
 ) -> Firing | Held:
     sign = 1.0 if size > 0 else -1.0
     newest, run, recent = samples.values, samples.run, samples.recent
-    start = _onset_in_ring(newest, recent) if abs(recent) >= 1.5 else 0
+    start = _onset_in_ring(newest, recent) if abs(recent) >= LARGE else 0
     if start:
         since, onset = len(newest) - start, Moment(*samples.ring[start][1:])
     if since < run:
         return Held(f"only {since} samples, {run} are needed")
-    effect = recent if start or abs(mean) > 3.0 else mean
+    effect = recent if start or abs(mean) > SURE_MEAN else mean
     if sign * effect * base.scale < least:
         return Held(f"the shift of {_share(effect * base.scale, level)} is too small to matter")
     half = run // 2

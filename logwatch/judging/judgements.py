@@ -149,7 +149,7 @@ class Judgements:
             series = SeriesMemory()
             baseline = self.tuned.get((phase, bucket))
             if baseline is not None:
-                self._chart(series, phase).adopt(baseline)
+                self.chart(series, phase).adopt(baseline)
             if len(known) >= MOST_SERIES:
                 oldest = next(iter(known))
                 if self.memory.samples - known[oldest].seen < FORGOTTEN:
@@ -175,12 +175,13 @@ class Judgements:
             if now is not None:
                 series.first_s = now if series.first_s is None else series.first_s
                 series.last_s = now
-        chart = self._chart(series, phase)
+        chart = self.chart(series, phase)
         finding = chart.update(value, line, time, None if phase == TOKENS else context)
         series.chart = chart.memory
         return None if finding is not None and phase == TOKENS and finding.direction == "high" else finding
 
-    def _chart(self, series: SeriesMemory, phase: str) -> Chart:
+    def chart(self, series: SeriesMemory, phase: str) -> Chart:
+        """A series' chart, as it is to go on."""
         least = TOKENS_EFFECT if phase == TOKENS else self.rules.least_effect
         run_length = (
             0.0 if series.chart.frozen else self._run_length(series)

@@ -7,13 +7,15 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from logwatch.judging.charts import Chart
 from logwatch.judging.columns_charts import Samples, take_quiet
 
 LINES = 4000
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+"""Thousands of samples one by one take minutes to shrink, and a seed says as much."""
 
 
 def series(seed, kind):
@@ -28,12 +30,7 @@ def series(seed, kind):
             value += 2e-7 * context
         if "grid" in kind:
             value = round(value, 4)
-        if "spikes" in kind and draw.random() < 0.01:
-            value *= draw.choice([1.05, 1.5, 0.5])
-        if "modes" in kind and at > 2000 and draw.random() < 0.1:
-            value *= 1.5
-        if "shift" in kind and 2500 < at < 3200:
-            value *= 1.004 if "small" in kind else 1.05
+        value *= happened(draw, kind, at)
         if "spread" in kind and at > 3000:
             value += 2e-4 * draw.gauss(0, 1)
         if "constant" in kind:
@@ -41,6 +38,22 @@ def series(seed, kind):
         values.append(value)
         contexts.append(None if "unknown" in kind and draw.random() < 0.1 else context)
     return values, contexts
+
+
+def happened(draw, kind, at):
+    """By what a sample is multiplied."""
+    factor = 1.0
+    if "spikes" in kind and draw.random() < (0.06 if "many" in kind else 0.01):
+        factor *= draw.choice([1.05, 1.5, 0.5])
+    if "modes" in kind and at > 2000 and draw.random() < 0.1:
+        factor *= 1.5
+    if "shift" in kind and 2500 < at < 3200:
+        factor *= 1.004 if "small" in kind else 1.05
+    if "bursts" in kind and at % 40 < 3:
+        factor *= 1.03
+    if "held" in kind and at > 700:
+        factor *= 1.003
+    return factor
 
 
 def one_by_one(chart, samples, begin, end):
@@ -63,7 +76,7 @@ def in_columns(chart, samples, span, single):
     )
     at, found, many = 0, [], 0
     while at < LINES:
-        taken = take_quiet(chart.memory, chart.least_samples, whole.part(at, min(at + span, LINES)))
+        taken = take_quiet(chart, whole.part(at, min(at + span, LINES)))
         many += taken
         at += taken
         end = min(at + single, LINES)
@@ -86,12 +99,17 @@ KINDS = [
     "spread",
     "spikes shift grid",
     "constant",
+    "held",
+    "held context correlated",
+    "held many spikes",
+    "bursts",
+    "bursts correlated unknown context",
 ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(st.integers(0, 10_000), st.integers(1, 1500), st.integers(1, 40))
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5, deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
 def test_many_at_once_as_one_by_one(kind, seed, span, single):
     """Whatever a series does, findings and memory are equal to the last digit, however it is cut."""
     samples = series(seed, kind)
@@ -102,7 +120,7 @@ def test_many_at_once_as_one_by_one(kind, seed, span, single):
     assert asdict(chart.memory) == asdict(expected.memory)
 
 
-@pytest.mark.parametrize("kind", ["plain", "correlated", "grid", "context"])
+@pytest.mark.parametrize("kind", ["plain", "correlated", "grid", "context", "held", "bursts", "many spikes"])
 def test_a_quiet_series_is_taken_in_columns(kind):
     """Nearly all samples behind those that the first baseline is learnt from."""
     _, many = in_columns(Chart(1e8, 0.005), series(3, kind), 1000, 1)
