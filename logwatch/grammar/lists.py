@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from logwatch.grammar.ast import fields_of
@@ -22,6 +23,8 @@ SHAPES_IN_A_LIFE: Final = 40
 TRIES_IN_A_LIFE: Final = 1000
 """Making a shape costs as much as reading a hundred lines; a log that never repeats itself gets no more."""
 MOST_KEYS_REMEMBERED: Final = 500
+END: Final = "the end of the line"
+"""What `elements` expects behind a value that stands alone; in a list a comma may follow."""
 
 
 class PairsReader:
@@ -115,7 +118,9 @@ class ValueReader:
         """Read the value into `fields`."""
         match = self._match(item.value)
         if match is None:
-            return moved(failure(self._kind, self._pair.value, item.value), item.value_at)
+            missed = failure(self._kind, self._pair.value, item.value)
+            expected = missed.expected.replace(END, f"`,` or {END}")
+            return moved(replace(missed, expected=expected), item.value_at)
         if any(name in fields for name, *_ in self._takes):
             return Failed(self._kind, item.at + 1, "each key once", word_at(text, item.at))
         wrong = take(match, self._takes, fields, self._kind)
