@@ -13,16 +13,17 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from logwatch.errors import ConfigError, Problem
+from logwatch.outlets.web import door
+from logwatch.outlets.web.door import Door
 from logwatch.outlets.web.webfile import WebFile
 
-MAX_CONNECTIONS = 128
 MAX_HEADER_BYTES = 16 * 1024
 REQUEST_S = 10.0
 STUCK_S = 60.0
@@ -58,7 +59,7 @@ def bind(listen: str, environment: Mapping[str, str] | None = None) -> socket.so
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(address)
-            bound.listen(MAX_CONNECTIONS)
+            bound.listen(door.QUEUE)
         except OSError:
             bound.close()
             raise
@@ -88,7 +89,7 @@ def _passed(environment: Mapping[str, str]) -> int | None:
 
 
 class GuardedProtocol(H11Protocol):
-    """HTTP/1.1 with a limit on connections and on the time that a client may take over a request."""
+    """HTTP/1.1 with a limit on the time that a client may take over a request."""
 
     allowed_names: tuple[str, ...] = ()
     """Names, one of which a client's certificate must have; none: any."""
@@ -96,27 +97,29 @@ class GuardedProtocol(H11Protocol):
     _request_since: float | None = None
     _idle_since: float = 0.0
     _stuck_since: float | None = None
+    _unwanted_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """A client connects: one whose name is not allowed is turned away at once.
-
-        Where there are too many, the one that has kept us waiting longest makes room: clients that never finish
-        their requests (slow loris) cannot keep out those that do.
-        """
+        """A client connects: one whose name is not allowed is turned away at once."""
         super().connection_made(transport)
         self._request_since = self._idle_since = time.monotonic()
         if not self._is_allowed(transport):
             transport.abort()
-        elif len(self.connections) > MAX_CONNECTIONS:
-            waiting = (each for each in self.connections if isinstance(each, GuardedProtocol))
-            max(waiting, key=GuardedProtocol.patience_taken).transport.abort()
 
-    def patience_taken(self) -> tuple[bool, bool, float]:
-        """Sorts connections by who should go first: those amid a request, then idle ones, the oldest first."""
-        amid = self._request_since is not None
-        since = self._idle_since if self._request_since is None else self._request_since
-        unsent = self.transport.is_closing() or self.transport.get_write_buffer_size() > 0
-        return self._is_waiting() and not unsent, amid, -since
+    def leaves_for_others(self, now: float, *, stuck: bool) -> tuple[bool, float] | None:
+        """Who is too slow in asking (slow loris) goes first, then who has had an answer, the longest ago."""
+        if not self._is_waiting() or self.transport.get_write_buffer_size() > 0:
+            return None
+        if self._request_since is None:
+            return False, now - self._idle_since
+        if self._unwanted_since is None:
+            self._unwanted_since = now
+        unwanted_s = now - self._unwanted_since
+        return (True, unwanted_s) if stuck and unwanted_s > door.GRACE_S else None
+
+    def send_away(self) -> None:
+        """What was answered arrives."""
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """The clock of a request runs from its first byte to its last header."""
@@ -124,7 +127,7 @@ class GuardedProtocol(H11Protocol):
             self._request_since = time.monotonic()
         super().data_received(data)
         if not self._is_waiting():
-            self._request_since = None
+            self._request_since = self._unwanted_since = None
             self._idle_since = time.monotonic()
 
     def check(self, now: float) -> None:
@@ -224,7 +227,7 @@ class _Loop(uvicorn.Server):
         super().__init__(config)
         self.beat = time.monotonic()
         self.running = threading.Event()
-        self.servers: list[asyncio.base_events.Server] = []
+        self.servers: list[Door] = []  # type: ignore[assignment]  # uvicorn only closes them
         self._socket = bound
         self._web = web
         self._tick = tick
@@ -239,7 +242,7 @@ class _Loop(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature; ours is bound already
         """Listen on the bound socket."""
         await self.lifespan.startup()
-        await self._listen()
+        self._listen()
         self.started = True
 
     async def main_loop(self) -> None:
@@ -255,13 +258,13 @@ class _Loop(uvicorn.Server):
             if self._web is not None:
                 self._web.refresh()
                 if self._web.tls is not self._tls:
-                    await self._listen()
+                    self._listen()
             if self._tick is not None:
                 self._tick()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(leaving.wait(), TICK_S)
 
-    async def _listen(self) -> None:
+    def _listen(self) -> None:
         """Take connections with the TLS in force now; those that are there go on as they are."""
         loop, before = asyncio.get_running_loop(), self.servers
         tls = self._tls = self._web.tls if self._web else None
@@ -274,15 +277,14 @@ class _Loop(uvicorn.Server):
             made.allowed_names = wanted.client_allowed_sans if wanted else ()
             return made
 
-        handshake_s = REQUEST_S if tls else None
-        listening = self._socket.dup()
-        self.servers = [
-            await loop.create_server(
-                protocol, sock=listening, ssl=tls, ssl_handshake_timeout=handshake_s, backlog=MAX_CONNECTIONS
-            )
-        ]
+        self.servers = [Door(self._socket.dup(), protocol, self._guests, tls, REQUEST_S)]
         for server in before:
             server.close()
+
+    def _guests(self) -> Iterator[GuardedProtocol]:
+        for each in self.server_state.connections:
+            if isinstance(each, GuardedProtocol) and not each.transport.is_closing():
+                yield each
 
 
 def _address(bound: socket.socket, scheme: str) -> str:

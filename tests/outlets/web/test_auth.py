@@ -3,16 +3,18 @@
 import base64
 import contextlib
 import http.client
+import socket
 import ssl
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import bcrypt
 import pytest
 
 from logwatch.errors import ConfigError
-from logwatch.outlets.web import auth, webfile
+from logwatch.outlets.web import auth, door, webfile
 from logwatch.outlets.web.auth import Bucket, credentials
 from logwatch.outlets.web.webfile import RateConfig, WebFile, load_web_config
 
@@ -262,6 +264,25 @@ def test_tls_serves_the_files_certificate_and_a_new_one_without_restart(serve, s
             name = dict(each[0] for each in connection.sock.getpeercert()["subject"])["commonName"]
             answer.read()
     assert name == "two"
+
+
+def open_descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.needs("openssl")
+def test_handshakes_that_never_end_are_bounded(serve, site, web_file, certificates, monkeypatch):
+    """Clients that connect and say nothing hold as many places as others do, and make room after a moment."""
+    monkeypatch.setattr(door, "MAX_CONNECTIONS", 4)
+    monkeypatch.setattr(door, "GRACE_S", 0.1)
+    client = serve(site, web_file(tls(certificates)))
+    with contextlib.ExitStack() as stack:
+        before = open_descriptors()
+        for _ in range(20):
+            stack.enter_context(socket.create_connection(("127.0.0.1", client.port)))
+        with asking(client.port, certificates) as (_, answer):
+            assert answer.status == 200
+            assert open_descriptors() <= before + 20 + 4 + 2
 
 
 @pytest.mark.needs("openssl")

@@ -1,6 +1,7 @@
 """The server: its socket, its end, and clients that mean no good."""
 
 import contextlib
+import errno
 import http.client
 import os
 import socket
@@ -10,6 +11,7 @@ import time
 import pytest
 
 from logwatch.errors import ConfigError
+from logwatch.outlets.web import door
 from logwatch.outlets.web import server as server_module
 from logwatch.outlets.web.app import build_app
 from logwatch.outlets.web.server import GuardedProtocol, Server, bind
@@ -178,16 +180,64 @@ def test_a_body_is_not_waited_for(client):
     assert client.get("/-/healthy").status == 200
 
 
-def test_connections_are_bounded(client, monkeypatch):
-    """More clients than allowed are turned away at once; those inside are served."""
-    monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 3)
-    inside = [connect(client) for _ in range(3)]
-    try:
+HEALTHY = b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def is_answered(connection):
+    """Whether the answer to `HEALTHY` comes, whole."""
+    said = b""
+    while piece := connection.recv(4096):
+        said += piece
+        if said.endswith(b"logwatch is healthy.\n"):
+            return said.startswith(b"HTTP/1.1 200")
+    return False
+
+
+def test_a_thousand_scrapes_at_once_are_all_answered(client, monkeypatch):
+    """All but a few wait outside, and none is turned away, although each keeps its connection."""
+    monkeypatch.setattr(door, "MAX_CONNECTIONS", 8)
+    with contextlib.ExitStack() as stack:
+        crowd = [stack.enter_context(connect(client)) for _ in range(300)]
+        for connection in crowd:
+            connection.sendall(HEALTHY)
+        assert all(is_answered(connection) for connection in crowd)
+
+
+def test_who_had_an_answer_makes_room(client, monkeypatch):
+    """Where all places are taken, the connection that rested longest is ended."""
+    monkeypatch.setattr(door, "MAX_CONNECTIONS", 3)
+    with contextlib.ExitStack() as stack:
+        inside = [stack.enter_context(connect(client)) for _ in range(3)]
         for connection in inside:
-            connection.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert connection.recv(1) == b"H"
-        with connect(client) as outside:
-            assert is_cut(outside)
-    finally:
-        for connection in inside:
-            connection.close()
+            connection.sendall(HEALTHY)
+            assert is_answered(connection)
+        assert client.get("/-/healthy").status == 200
+        assert is_cut(inside[0])
+        inside[2].sendall(HEALTHY)
+        assert is_answered(inside[2])
+
+
+def test_who_never_finishes_a_request_makes_room_after_a_moment(client, monkeypatch):
+    """Slow clients in all places keep the others out for a second at most, though nothing is too late yet."""
+    monkeypatch.setattr(door, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(door, "GRACE_S", 0.1)
+    with contextlib.ExitStack() as stack:
+        for _ in range(6):
+            stack.enter_context(connect(client)).sendall(HEALTHY[:9])
+        assert client.get("/-/healthy").status == 200
+
+
+def test_without_descriptors_others_wait(client, monkeypatch):
+    """A process that cannot take a connection looks again later; it neither spins nor gives up."""
+    monkeypatch.setattr(door, "EXHAUSTED_S", 0.05)
+    original, refused = socket.socket.accept, []
+
+    def accept(listening):
+        if len(refused) < 3:
+            refused.append(listening)
+            raise OSError(errno.EMFILE, "Too many open files")
+        return original(listening)
+
+    monkeypatch.setattr(socket.socket, "accept", accept)
+    assert client.get("/-/healthy").status == 200
+    assert len(refused) == 3
