@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import resource
 import shutil
 import signal
@@ -361,6 +362,49 @@ def killed(folder: Path, times: int) -> str:
         return log.settled(running)
 
 
+@contextlib.contextmanager
+def memory_group(limit_bytes: int) -> Iterator[Path | None]:
+    """A control group with so much memory, of whichever kind there is; None where none can be made."""
+    for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        group = Path(root, f"logwatch-{os.getpid()}")
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            if (group / limit).exists():
+                (group / limit).write_text(str(limit_bytes))
+                yield group
+                return
+        finally:
+            until(lambda made=group: not (made / "cgroup.procs").read_text().split(), PATIENCE_S)
+            group.rmdir()
+    yield None
+
+
+def out_of_memory(folder: Path, times: int) -> str:
+    """A neighbour in its control group (`MemoryMax=`) eats the memory; the daemon is the first to go."""
+    log = Log(folder / "a.log")
+    eat = "import time\nheld = []\nwhile True: held.append(b'x' * (1 << 20)); time.sleep(0.002)"
+    with memory_group(256 << 20) as group:
+        if group is None:
+            return "cannot be tried here: no control group for memory"
+        join = ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
+        with daemon(folder / "daemon", source(log), before=join) as running:
+            for _ in range(times):
+                log.write(40)
+                Path(f"/proc/{running.process.pid}/oom_score_adj").write_text("1000")
+                with subprocess.Popen([*join, sys.executable, "-c", eat]) as eater:
+                    ended = running.process.wait(PATIENCE_S)
+                    eater.kill()
+                if ended != -signal.SIGKILL:
+                    return f"FAILED: ended with {ended}, not by the kernel"
+                log.write(10)
+                log.rotate()
+                running.start()
+            return log.settled(running)
+
+
 def without_inotify(folder: Path, limit: str) -> str:
     """In a user namespace of its own, whose kernel limit is 0."""
     log = Log(folder / "a.log")
@@ -472,6 +516,7 @@ def scenarios(long: bool) -> dict[str, Fault]:
             folder, 60 if long else 6
         ),
         "SIGKILL (as the OOM killer does), 5 times": lambda folder: killed(folder, 5),
+        "out of memory in its control group, 3 times": partial(out_of_memory, times=3),
         "standard error's reader is gone": log_pipe_broken,
         "log directory moved away and made anew": directory_gone,
         "state directory removed": state_removed,
