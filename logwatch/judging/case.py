@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from logwatch.judging.conditions import TOKENS, UNTIMED
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from logwatch.judging.facts import Facts
+
+
+SPECULATION = "speculation"
+"""What an incident is about that compares throughput with that of the same server without speculation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,21 @@ class Case:
     rank_excess: float | None = None
     early: bool = False
     tuned: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def better(self) -> bool:
+        """Whether the change is one for the good: a phase that takes less time, more tokens."""
+        return self.direction == ("high" if self.phase in UNTIMED else "low")
+
+    @property
+    def timed(self) -> bool:
+        """Whether it is about a time, or about a throughput, which times make."""
+        return self.phase not in UNTIMED or self.phase == SPECULATION
+
+    @property
+    def drafted(self) -> bool:
+        """Whether it is about what the draft gives."""
+        return self.phase in {TOKENS, SPECULATION}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +93,22 @@ def joined(names: set[str]) -> str:
     return " + ".join(sorted(names))
 
 
-def short(value: str | None) -> str:
-    """A setting's value, cut where it is long."""
-    text = "nothing" if value is None else value
-    return text if len(text) <= 40 else f"{text[:37]}..."
+def both_short(old: str | None, new: str | None, longest: int = 40, nothing: str = "nothing") -> list[str]:
+    """A setting's values before and after, cut where they are long, but not where they begin to differ.
+
+    >>> both_short("Config(decode='full', max_bs=16, rest='as it was')", "Config(decode='full', max_bs=32)", 20)
+    ["...', max_bs=16, rest='...", "...', max_bs=32)"]
+    """
+    texts = [nothing if value is None else value for value in (old, new)]
+    if max(map(len, texts)) <= longest:
+        return texts
+    equal = next((at for at, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), min(map(len, texts)))
+    begin = max(equal - longest // 2, 0)
+    return [
+        ("..." if begin else "")
+        + (text[begin:] if len(text) <= begin + longest else f"{text[begin : begin + longest]}...")
+        for text in texts
+    ]
 
 
 def sentence(parts: list[str]) -> str:

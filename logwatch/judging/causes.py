@@ -6,18 +6,18 @@ first; where none is left, `unknown` says what was ruled out. Rules and their so
 
 | cause | speaks for it | speaks against it | source |
 |---|---|---|---|
-| `cuda_graph_off` | decode lines or reports without a graph, a setting, a message | those with one | REPORTS 13-15 |
+| `cuda_graph_off` | decode lines or reports without a graph, a setting, a message | those with one, a message of before | REPORTS 13-15 |
 | `draft_graph_missing` | draft or extend grew alone, no graph captured | verify grew as well | REPORTS 17 |
-| `nccl_environment` | variables or transport changed, differ from the tuned run's, uneven | all equal | REPORTS 35-41 |
+| `nccl_environment` | variables or transport changed, differ from the tuned run's, uneven | all equal, as before | REPORTS 35-41 |
 | `settings_changed` | server settings that differ, both values | none differs | REPORTS 33 |
 | `version_changed` | another engine version | the same one | REPORTS 23 |
 | `load` | a larger batch or a longer context | neither moved | REPORTS 31 |
-| `neighbour` | verify, draft and extend grew alike | graphs, settings, NCCL changed | h200/burn.py |
-| `acceptance_dropped` | fewer tokens a cycle at equal cycle time | tokens unchanged | REPORTS 20-27 |
-| `draft_misconfigured` | exactly 1.00 tokens a cycle | anything accepted | REPORTS 22 |
-| `kv_pressure` | requests retracted since | none | SHAPES 4 |
+| `neighbour` | verify, draft and extend grew alike | graphs, settings, NCCL, version or load changed | h200/burn.py |
+| `acceptance_dropped` | fewer tokens a cycle (never of a time) | tokens unchanged | REPORTS 20-27 |
+| `draft_misconfigured` | exactly 1.00 tokens a cycle | anything accepted, speculation off | REPORTS 22 |
+| `kv_pressure` | requests retracted since | none, or as often before | SHAPES 4 |
 | `one_rank_slow` | this rank alone is slower than the others | all alike | REPORTS 43 |
-| `warm_up` | the first reports after a start | later reports | h200/README |
+| `warm_up` | the first reports after a start | later reports, another cause | h200/README |
 
 and, where the log went silent,
 
@@ -59,6 +59,11 @@ RULES: Mapping[str, Callable[[Case], Opinion]] = {
     "warm_up": work.warm_up,
 }
 
+SLOWING = frozenset(
+    {"cuda_graph_off", "draft_graph_missing", "neighbour", "kv_pressure", "one_rank_slow", "warm_up"}
+)
+"""What can only make a server slower."""
+
 SILENCE: Mapping[str, Callable[[Case], Opinion]] = {
     "server_stuck": work.server_stuck,
     "settings_changed": server.settings_changed,
@@ -70,19 +75,37 @@ SILENCE: Mapping[str, Callable[[Case], Opinion]] = {
 
 def likely_causes(case: Case) -> tuple[Cause, ...]:
     """At most three causes, best first; never empty: `unknown` says what was ruled out."""
-    rules = SILENCE if case.phase == SILENT else RULES
-    opinions = {name: rule(case) for name, rule in rules.items()}
+    opinions = {name: rule(case) for name, rule in _asked(case).items()}
     found = [
         Cause(name, opinion.text, round(opinion.score, 2))
         for name, opinion in opinions.items()
         if opinion.score >= LEAST_SCORE
     ]
+    if len(found) > 1:  # that it has just begun is worth a word where there is no other
+        found = [cause for cause in found if cause.cause != "warm_up"]
     found.sort(key=lambda cause: -cause.score)
     if found:
         return tuple(cause for cause in found[:MOST] if cause.score >= AGAINST_BEST * found[0].score)
-    ruled_out = [f"{name}: {opinion.text}" for name, opinion in opinions.items() if opinion.text]
-    told = "; ".join(ruled_out) if ruled_out else "the log says nothing of settings, graphs or NCCL"
-    return (Cause("unknown", f"Ruled out: {told}.", 0.0),)
+    ruled_out = [f"{name}: {opinion.text.rstrip('.')}" for name, opinion in opinions.items() if opinion.text]
+    if ruled_out:
+        return (Cause("unknown", f"Ruled out: {'; '.join(ruled_out)}.", 0.0),)
+    return (Cause("unknown", "The log says nothing of settings, graphs or NCCL.", 0.0),)
+
+
+def _asked(case: Case) -> Mapping[str, Callable[[Case], Opinion]]:
+    """The rules that may explain this at all: what harms makes nothing better, and drafts that fail nothing slower."""
+    if case.phase == SILENT:
+        return SILENCE
+    wanted = {"settings_changed", "version_changed"}
+    if case.timed:
+        wanted |= {"nccl_environment", "load"}
+    if case.timed and not case.better:
+        wanted |= SLOWING
+    if case.drafted and not case.better:
+        wanted |= {"acceptance_dropped", "draft_misconfigured"}
+    if case.phase == "cuda_graph":
+        wanted |= {"cuda_graph_off"}
+    return {name: rule for name, rule in RULES.items() if name in wanted}
 
 
 def load_explains(causes: tuple[Cause, ...]) -> bool:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from logwatch.judging.case import Case, Opinion, changed, changed_settings, grew, joined, sentence, short
-from logwatch.judging.conditions import TOKENS
-from logwatch.judging.facts import BY_PID
+from logwatch.judging.case import Case, Opinion, both_short, changed, changed_settings, grew, joined, sentence
+from logwatch.judging.facts import BY_PID, comparable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from logwatch.judging.facts import Facts, Sighting
 
-_GOOD_IF_HIGH = (TOKENS, "speculation", "cuda_graph")
 _GRAPH_SETTINGS = ("disable_cuda_graph", "disable_decode_cuda_graph", "cuda_graph_backend_decode")
 _SLOWING = frozenset({
     "attention_backend", "decode_attention_backend", "prefill_attention_backend", "tp_size", "dp_size",
@@ -37,7 +35,12 @@ _SLOWING_VARIABLES = (
     "SOCKET",
     "NET",
     "BUFFSIZE",
+    "LAUNCH_BLOCKING",
 )
+
+
+_OWN = frozenset({"NCCL_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_HOSTID", "NCCL_TOPO_FILE"})
+"""Variables in which hosts, and so ranks, may differ."""
 
 
 def cuda_graph_off(case: Case) -> Opinion:
@@ -59,19 +62,27 @@ def cuda_graph_off(case: Case) -> Opinion:
     if lines is not None and reports is None and measured.count and measured.last >= case.onset_line:
         # A report's share is measured over all its cycles, a decode line tells of the last one.
         score, parts = score / 4, [*parts, f"but {measured.count} reports ran with a graph"]
-    for line, text in case.after.graph_lost:
-        if line >= case.onset_line or case.before is not None or not case.after.graph_on.count:
-            score = max(score, 0.6)
-            parts.append(f'line {line}: "{text[:80]}"')
-            break
+    told = next((each for each in _messages(case) if "draft" not in each[1].lower()), None)
+    if told is not None and (seen is not None or max(case.after.graph_on.last, measured.last) < told[0]):
+        score = max(score, 0.6)
+        parts.append(f'line {told[0]}: "{told[1][:80]}"')
     if parts:
-        faster = case.direction == "low" and case.phase not in _GOOD_IF_HIGH
-        return Opinion(0.0 if faster else min(score, 0.98), sentence(parts))
+        return Opinion(min(score, 0.98), sentence(parts))
     with_graph = (
         (case.after.graph_on, "decode lines say `cuda graph: True`"),
         (measured, "reports ran with a graph"),
     )
     return Opinion(text=", ".join(f"{each.count} {what}" for each, what in with_graph if each.count))
+
+
+def _messages(case: Case) -> list[tuple[int, str]]:
+    """Messages about graphs that are not used, without those that the run of before wrote as well."""
+    before = {text for _, text in case.before.graph_lost} if case.before else set()
+    anywhere = case.before is not None or not case.after.graph_on.count
+    lost = case.after.graph_lost
+    return [
+        (line, text) for line, text in lost if text not in before and (anywhere or line >= case.onset_line)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +142,7 @@ def draft_graph_missing(case: Case) -> Opinion:
     ]
     if case.before is not None and larger:
         missing += [name for name in case.before.captured if "draft" in name and name not in captured]
-    told = next(((line, text) for line, text in case.after.graph_lost if "draft" in text.lower()), None)
+    told = next((each for each in _messages(case) if "draft" in each[1].lower()), None)
     if told:
         return Opinion(0.8, f'Line {told[0]}: "{told[1][:90]}".')
     if missing and larger:
@@ -146,8 +157,7 @@ def nccl_environment(case: Case) -> Opinion:
     parts: list[str] = []
     score = 0.0
     if case.before is not None:
-        if case.before.variables and case.after.variables:
-            score = _variables(case, case.before.merged(), parts)
+        score = _variables(case, *comparable(case.before, case.after), parts)
         old_way, new_way = set(case.before.transports), set(case.after.transports)
         if old_way and new_way and old_way != new_way:
             fresh = sorted(new_way - old_way)
@@ -156,13 +166,13 @@ def nccl_environment(case: Case) -> Opinion:
             parts.append(f"transport went from {joined(old_way)} to {joined(new_way)}{where}")
             score = 0.95 if score else 0.85
     elif case.tuned and case.after.variables:
-        score = _variables(case, case.tuned, parts)
+        score = _variables(case, *_against_tuned(case), parts)
         parts = [f"against the run that was tuned, {parts[0]}", *parts[1:]] if parts else []
-    elif disabled := _disabled(case.after):
+    elif not case.better and (disabled := _disabled(case.after)):
         parts.append(disabled)
         score = 0.4
-    uneven = _uneven(case.after)
-    if uneven:
+    uneven = _uneven(case)
+    if uneven and not case.better:
         score = max(score, 0.55 if case.before is None else 0.7)
         parts.append(uneven)
     if parts:
@@ -174,11 +184,24 @@ def nccl_environment(case: Case) -> Opinion:
     return Opinion()
 
 
-def _variables(case: Case, before: Mapping[str, str], parts: list[str]) -> float:
-    """Add what differs from these variables to the parts; the score."""
+def _against_tuned(case: Case) -> tuple[dict[str, str], dict[str, str]]:
+    """Variables of the run that was tuned and of this one, as far as both could tell them."""
+    after = case.after.merged()
+    if not any(who for who in case.after.variables if not who.startswith(BY_PID)):
+        return {name: value for name, value in case.tuned.items() if name.startswith("NCCL")}, after
+    whole = any(not name.startswith("NCCL") for name in case.tuned)
+    known = {
+        name: value for name, value in after.items() if whole or name in case.tuned or name.startswith("NCCL")
+    }
+    return dict(case.tuned), known
+
+
+def _variables(case: Case, before: Mapping[str, str], after: Mapping[str, str], parts: list[str]) -> float:
+    """Add what differs between these variables to the parts; the score."""
     score = 0.0
-    for name, old, new in changed(before, case.after.merged()):
-        if name.startswith(("NCCL", "CUDA", "GLOO", "NVSHMEM")):
+    for name, old, new in changed(before, after):
+        # Who looks for what is slow turns NCCL's messages on: that comes after the harm.
+        if name.startswith(("NCCL", "CUDA", "GLOO", "NVSHMEM")) and not name.startswith("NCCL_DEBUG"):
             score = max(score, 0.6 if any(word in name for word in _SLOWING_VARIABLES) else 0.4)
             parts.append(_variable_text(name, old, new, case.after.variable_lines.get(name, 0)))
     return score
@@ -195,9 +218,11 @@ def settings_changed(case: Case) -> Opinion:
         return Opinion(text="only settings of CUDA graphs differ")
     different = rest or different
     slowing = [each for each in different if each[0] in _SLOWING]
-    shown = sorted(different, key=lambda each: each[0] not in _SLOWING)[:4]
+    shown = sorted(different, key=lambda each: (each[0] not in _GRAPH_SETTINGS, each[0] not in _SLOWING))[:4]
     more = f" and {len(different) - 4} more" if len(different) > 4 else ""
-    listed = ", ".join(f"{name} from {short(old)} to {short(new)}" for name, old, new in shown)
+    listed = ", ".join(
+        f"{name} from {was} to {now}" for name, old, new in shown for was, now in [both_short(old, new)]
+    )
     return Opinion(0.55 if slowing else 0.3, f"Changed: {listed}{more} (line {case.after.settings_line}).")
 
 
@@ -210,26 +235,36 @@ def version_changed(case: Case) -> Opinion:
     return Opinion(0.5, f"The engine went from {case.before.version} to {case.after.version}.")
 
 
-def _uneven(facts: Facts) -> str:
-    """Variables that some processes lack or hold with another value.
+def _uneven(case: Case) -> str:
+    """Variables that some processes lack or hold with another value, if they did not in the run before.
 
     NCCL's own lines name processes, the plugin's name ranks: the same process under two names, which tell
     different variables. So each kind is compared with its like.
     """
+    as_before = _uneven_names(case.before) if case.before else {}
+    for (name, kind), alike in _uneven_names(case.after).items():
+        if (name, kind) in as_before:
+            continue
+        values = [variables.get(name) for variables in alike.values()]
+        if None in values:
+            reached = f"{len(values) - values.count(None)} of {len(values)} {kind}"
+            return f"{name} reached {reached} (line {case.after.variable_lines[name]})"
+        listed = ", ".join(f"{who}: {found[name]}" for who, found in list(alike.items())[:4])
+        return f"{name} differs between {kind} ({listed})"
+    return ""
+
+
+def _uneven_names(facts: Facts) -> dict[tuple[str, str], dict[str, dict[str, str]]]:
+    """By variable and kind of process, all processes of that kind."""
     by_pid = {who: found for who, found in facts.variables.items() if who.startswith(BY_PID)}
     by_rank = {who: found for who, found in facts.variables.items() if who not in by_pid}
-    for alike, kind in ((by_rank, "ranks"), (by_pid, "processes")):
-        for name, line in facts.variable_lines.items():
-            values = [variables.get(name) for variables in alike.values()]
-            if not name.startswith("NCCL") or len(set(values)) < 2:
-                continue
-            if None in values:
-                return (
-                    f"{name} reached {len(values) - values.count(None)} of {len(values)} {kind} (line {line})"
-                )
-            listed = ", ".join(f"{who}: {found[name]}" for who, found in list(alike.items())[:4])
-            return f"{name} differs between {kind} ({listed})"
-    return ""
+    return {
+        (name, kind): alike
+        for alike, kind in ((by_rank, "ranks"), (by_pid, "processes"))
+        for name in facts.variable_lines
+        if name.startswith("NCCL") and not name.startswith("NCCL_DEBUG") and name not in _OWN
+        if len({variables.get(name) for variables in alike.values()}) > 1
+    }
 
 
 def _disabled(facts: Facts) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from logwatch.judging.case import Case, Opinion, changed_settings, grew, sentence
+from logwatch.judging.case import SPECULATION, Case, Opinion, changed_settings, grew, sentence
+from logwatch.judging.causes_server import nccl_environment, version_changed
 from logwatch.judging.conditions import TOKENS
 
 LOAD_EXPLAINS = 0.6
@@ -14,12 +15,10 @@ _GREW = 1.10
 
 def load(case: Case) -> Opinion:
     """For: a larger batch or a longer context. Against: neither moved."""
-    if case.phase == TOKENS:
-        return Opinion()
     found = []
     for name, (old, new), least in (("batch size", case.batch, 1.25), ("context", case.context, 1.5)):
         if old and new:
-            factor = new / old if case.direction == "high" else old / new
+            factor = old / new if case.better else new / old
             if factor >= least:
                 # Over a restart, and by the context, other things may have changed as well.
                 sure = name == "batch size" and case.before is None
@@ -41,11 +40,21 @@ def neighbour(case: Case) -> Opinion:
         return Opinion(text="the phases did not grow alike" if len(larger) > 1 else "")
     if max(larger.values()) / min(larger.values()) > 1.25:
         return Opinion(text="the phases did not grow alike")
-    if case.after.mostly_eager or changed_settings(case):
-        return Opinion(text="graphs or settings changed")
-    if case.before and set(case.before.transports) != set(case.after.transports):
-        return Opinion(text="the transport changed")
-    return Opinion(0.6, f"All phases grew alike, graphs on and settings equal: {grew(case, list(larger))}.")
+    after, before = case.after, case.before
+    if after.mostly_eager or changed_settings(case) or version_changed(case).score:
+        return Opinion(text="graphs, settings or version changed")
+    if nccl_environment(case).score:
+        return Opinion(text="NCCL's environment changed")
+    if load(case).score:
+        return Opinion(text="the load grew")
+    known = ["graphs on"] if after.graph_on.count or after.reports_on.count else []
+    known += ["settings equal"] if before and before.settings and after.settings else []
+    told = f", {' and '.join(known)}" if known else ""
+    return Opinion(
+        0.6,
+        f"All phases grew alike{told}: {grew(case, list(larger))}. Another job on these GPUs or this host, or lower "
+        "clocks, would do that.",
+    )
 
 
 def acceptance_dropped(case: Case) -> Opinion:
@@ -53,8 +62,9 @@ def acceptance_dropped(case: Case) -> Opinion:
     old, new = case.tokens
     if old is None or new is None:
         return Opinion()
-    if new < 0.9 * old and case.direction == ("low" if case.phase == TOKENS else case.direction):
-        score = 0.8 if case.phase in {TOKENS, "speculation"} else 0.3
+    if new < 0.9 * old:
+        # Of tokens a cycle it is no more than what is to be explained.
+        score = 0.8 if case.phase == SPECULATION else 0.5
         return Opinion(score, f"Tokens per cycle went from {old:.2f} to {new:.2f}.")
     return Opinion(text=f"tokens per cycle stayed at {new:.2f}")
 
@@ -62,22 +72,23 @@ def acceptance_dropped(case: Case) -> Opinion:
 def draft_misconfigured(case: Case) -> Opinion:
     """For: exactly 1.00 tokens a cycle. Against: anything accepted."""
     new = case.tokens[1]
-    if new is None:
+    if new is None or case.after.settings.get("speculative_algorithm") in {"None", ""}:
         return Opinion()
     if new <= 1.005:
-        what = sentence(
-            ["exactly 1.00 tokens a cycle: no draft token is ever accepted (hidden states or draft model?)"]
-        )
-        return Opinion(0.9 if case.phase in {TOKENS, "speculation"} else 0.4, what)
+        what = "Exactly 1.00 tokens a cycle: no draft token is ever accepted (hidden states or draft model?)."
+        return Opinion(0.9, what)
     return Opinion(text=f"drafts are accepted ({new:.2f} tokens a cycle)" if case.phase == TOKENS else "")
 
 
 def kv_pressure(case: Case) -> Opinion:
-    """For: requests retracted since the onset. Against: none."""
-    seen = case.after.retracts
+    """For: requests retracted since the onset. Against: none, or as often as before."""
+    seen, before = case.after.retracts, case.before
     if seen.count and seen.last >= case.onset_line:
+        if before and seen.count * before.reports <= 2 * before.retracts.count * case.after.reports:
+            return Opinion(text=f"requests were retracted as often before ({before.retracts.count} times)")
         usage = f", token usage up to {case.after.usage:.2f}" if case.after.usage else ""
-        return Opinion(0.5, f"{seen.count} retractions of requests, the last at line {seen.last}{usage}.")
+        score = 0.5 if before or seen.first >= case.onset_line else 0.3
+        return Opinion(score, f"{seen.count} retractions of requests, the last at line {seen.last}{usage}.")
     return Opinion(text="no retractions" if case.after.graph_on.count or case.after.graph_off.count else "")
 
 
@@ -92,7 +103,7 @@ def one_rank_slow(case: Case) -> Opinion:
 
 def warm_up(case: Case) -> Opinion:
     """For: the first reports after a start."""
-    if not case.early or case.direction == "low":
+    if not case.early:
         return Opinion()
     return Opinion(0.3, "These are among the first reports after a start.")
 

@@ -22,6 +22,7 @@ from logwatch.judging.causes import likely_causes
 from logwatch.judging.causes_work import PARTS
 from logwatch.judging.conditions import TOKENS, WHOLE
 from logwatch.judging.economics import Economics, cycle_time_s, economics
+from logwatch.judging.facts import comparable
 from logwatch.judging.ranktests import (
     Difference,
     Stratum,
@@ -147,8 +148,7 @@ def compare(
 def environment_changes(before: Facts, after: Facts) -> list[tuple[str, str | None, str | None]]:
     """Variables, transports and networks that differ; nothing where one of the logs is silent about them."""
     found: list[tuple[str, str | None, str | None]] = []
-    if before.variables and after.variables:
-        found += changed(before.merged(), after.merged())
+    found += changed(*comparable(before, after))
     for name, old, new in (
         ("transport", before.transports, after.transports),
         ("network", before.networks, after.networks),

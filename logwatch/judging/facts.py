@@ -85,13 +85,29 @@ class Facts:
         )
         return off.count > on.count
 
-    def merged(self) -> dict[str, str]:
-        """Each variable's value; where processes differ, the values of all, sorted and joined by `|`."""
+    def merged(self, tellers: tuple[bool, ...] = (False, True)) -> dict[str, str]:
+        """Each variable's value; where processes differ, the values of all, sorted and joined by `|`.
+
+        Args:
+            tellers: Whether what NCCL's own lines tell counts (True), and what the plugin's do (False).
+        """
         found: dict[str, set[str]] = {}
-        for variables in self.variables.values():
+        for process, variables in self.variables.items():
+            if process.startswith(BY_PID) not in tellers:
+                continue
             for name, value in variables.items():
                 found.setdefault(name, set()).add(value)
         return {name: "|".join(sorted(values)) for name, values in found.items()}
+
+
+def comparable(before: Facts, after: Facts) -> tuple[dict[str, str], dict[str, str]]:
+    """Variables of two runs as told by those who told in both: NCCL tells what it reads, the plugin many more."""
+    told = [{process.startswith(BY_PID) for process in facts.variables} for facts in (before, after)]
+    if both := tuple(sorted(told[0] & told[1])):
+        return before.merged(both), after.merged(both)
+    old, new = before.merged(), after.merged()
+    common = old.keys() & new.keys()
+    return {name: old[name] for name in common}, {name: new[name] for name in common}
 
 
 def begin(item: RunStarted) -> Facts:

@@ -8,8 +8,8 @@ from logwatch.model import Place, Record, RunStarted
 
 
 def facts(graphs=(0, 0), **fields):
-    on, off = graphs
-    return Facts(graph_on=Sighting(on, 10, 10 + on), graph_off=Sighting(off, 10, 10 + off), **fields)
+    on, off = (Sighting(count, 10, 10 + count) if count else Sighting() for count in graphs)
+    return Facts(graph_on=on, graph_off=off, **fields)
 
 
 def test_facts_keep_what_a_log_says():
@@ -51,6 +51,16 @@ def reported(on, off):
     return facts(**{name: Sighting(count, 1, count) for name, count in lines.items() if count})
 
 
+def told(process, **variables):
+    """Facts of a run of which one process's variables are known."""
+    return facts(variables={process: variables}, variable_lines=dict.fromkeys(variables, 7))
+
+
+LOST_AT_START = facts((50, 0), graph_lost=[(9, "Cuda graph is disabled because of X")])
+UNEVEN = facts(
+    variables={"TP0": {"NCCL_ALGO": "Ring"}, "TP1": {"NCCL_ALGO": "Tree"}}, variable_lines={"NCCL_ALGO": 7}
+)
+RETRACTING = facts((50, 0), retracts=Sighting(3, 100, 120), reports=50)
 HEALTHY = facts((50, 0), settings={"tp_size": "2", "disable_cuda_graph": "False"}, settings_line=3)
 ALIKE = {"draft_forward": 1.3, "target_verify": 1.32, "draft_extend": 1.29}
 
@@ -68,7 +78,7 @@ ALIKE = {"draft_forward": 1.3, "target_verify": 1.32, "draft_extend": 1.29}
             Case(
                 "target_verify",
                 "high",
-                facts((50, 0), graph_lost=[(9, "Cuda graph is disabled because of X")]),
+                facts(graph_lost=[(9, "Cuda graph is disabled because of X")]),
                 facts((50, 0)),
             ),
             "cuda_graph_off",
@@ -270,6 +280,173 @@ def test_unknown_says_what_was_ruled_out():
             id="graphs are off",
         ),
         pytest.param(
+            Case("target_verify", "high", LOST_AT_START, LOST_AT_START),
+            "cuda_graph_off",
+            id="both runs wrote the message",
+        ),
+        pytest.param(
+            Case("target_verify", "high", LOST_AT_START, HEALTHY),
+            "cuda_graph_off",
+            id="a message, and lines with a graph behind it",
+        ),
+        pytest.param(
+            Case(
+                "target_verify",
+                "high",
+                facts(
+                    graph_lost=[(9, "Disable draft cuda graph because of X")], reports_on=Sighting(9, 20, 90)
+                ),
+                reported(9, 0),
+                ratios={"target_verify": 1.5, "draft_forward": 1.0},
+            ),
+            "cuda_graph_off",
+            id="the draft's graph is another",
+        ),
+        pytest.param(
+            Case("target_verify", "high", told("pid 1", NCCL_DEBUG="INFO"), told("pid 9", NCCL_DEBUG="WARN")),
+            "nccl_environment",
+            id="NCCL was asked to tell more",
+        ),
+        pytest.param(
+            Case(
+                "target_verify",
+                "high",
+                told("TP0", NCCL_ALGO="Ring", CUDA_VISIBLE_DEVICES="0,1"),
+                told("pid 1", NCCL_ALGO="Ring"),
+            ),
+            "nccl_environment",
+            id="the plugin tells variables that NCCL does not",
+        ),
+        pytest.param(
+            Case(
+                "target_verify",
+                "high",
+                told("TP0", NCCL_ALGO="Ring", CUDA_VISIBLE_DEVICES="0,1"),
+                tuned={"NCCL_ALGO": "Ring"},
+            ),
+            "nccl_environment",
+            id="a tuned run of which NCCL told alone",
+        ),
+        pytest.param(
+            Case("target_verify", "high", UNEVEN, UNEVEN), "nccl_environment", id="ranks differed before, too"
+        ),
+        pytest.param(
+            Case(
+                "target_verify",
+                "high",
+                facts(
+                    variables={"TP0": {"NCCL_SOCKET_IFNAME": "eth0"}, "TP1": {"NCCL_SOCKET_IFNAME": "eth1"}},
+                    variable_lines={"NCCL_SOCKET_IFNAME": 7},
+                ),
+            ),
+            "nccl_environment",
+            id="each host has its own interface",
+        ),
+        pytest.param(
+            Case("target_verify", "low", told("pid 1", NCCL_P2P_DISABLE="1")),
+            "nccl_environment",
+            id="what is disabled made nothing faster",
+        ),
+        pytest.param(
+            Case(
+                "tokens_per_cycle",
+                "low",
+                told("pid 1", NCCL_PROTO="LL"),
+                told("pid 1", NCCL_PROTO="Simple"),
+                tokens=(3.3, 1.9),
+            ),
+            "nccl_environment",
+            id="no variable of NCCL's makes drafts worse",
+        ),
+        pytest.param(
+            Case("tokens_per_cycle", "low", facts((0, 60)), HEALTHY, tokens=(3.3, 1.9)),
+            "cuda_graph_off",
+            id="nor does a graph",
+        ),
+        pytest.param(
+            Case("target_verify", "high", HEALTHY, tokens=(3.3, 1.9)),
+            "acceptance_dropped",
+            id="a verify of fewer accepted tokens is no slower",
+        ),
+        pytest.param(
+            Case("inferred_cycle", "high", HEALTHY, tokens=(1.0, 1.0)),
+            "draft_misconfigured",
+            id="a server without drafts",
+        ),
+        pytest.param(
+            Case(
+                "tokens_per_cycle",
+                "low",
+                facts(settings={"speculative_algorithm": "None"}),
+                HEALTHY,
+                tokens=(1.9, 1.0),
+            ),
+            "draft_misconfigured",
+            id="speculation was turned off",
+        ),
+        pytest.param(
+            Case("target_verify", "high", RETRACTING, RETRACTING),
+            "kv_pressure",
+            id="requests were retracted as often before",
+        ),
+        pytest.param(
+            Case("target_verify", "low", RETRACTING, onset_line=90),
+            "kv_pressure",
+            id="retractions hasten nothing",
+        ),
+        pytest.param(
+            Case("target_verify", "high", HEALTHY, ratios=ALIKE, batch=(1.0, 2.0)),
+            "neighbour",
+            id="the batch grew",
+        ),
+        pytest.param(
+            Case(
+                "target_verify",
+                "high",
+                told("TP0", NCCL_ALGO="Tree"),
+                told("TP0", NCCL_ALGO="Ring"),
+                ratios=ALIKE,
+            ),
+            "neighbour",
+            id="NCCL's variables changed",
+        ),
+        pytest.param(
+            Case("target_verify", "high", facts(version="0.5.18"), facts(version="0.5.17"), ratios=ALIKE),
+            "neighbour",
+            id="another version",
+        ),
+        pytest.param(
+            Case("target_verify", "high", HEALTHY, ratios={**ALIKE, "draft_forward": 1.0}),
+            "neighbour",
+            id="the draft is as fast as before",
+        ),
+        pytest.param(
+            Case("target_verify", "high", HEALTHY, batch=(8.0, 1.0), context=(900.0, 500.0)),
+            "load",
+            id="the load shrank",
+        ),
+        pytest.param(
+            Case("cuda_graph", "low", facts((50, 3)), batch=(46.0, 28.0), onset_line=20),
+            "load",
+            id="a smaller batch loses no graph",
+        ),
+        pytest.param(
+            Case("target_verify", "high", HEALTHY, rank_excess=1.05), "one_rank_slow", id="ranks are alike"
+        ),
+        pytest.param(
+            Case("target_verify", "high", HEALTHY, HEALTHY, early=True, batch=(1.0, 8.0)),
+            "warm_up",
+            id="just started, and another cause is known",
+        ),
+        pytest.param(
+            Case("target_verify", "high", HEALTHY, HEALTHY), "settings_changed", id="the settings are equal"
+        ),
+        pytest.param(
+            Case("target_verify", "high", facts(version="0.5.18"), facts(version="0.5.18")),
+            "version_changed",
+            id="the same version",
+        ),
+        pytest.param(
             Case("draft_extend", "high", HEALTHY, ratios={"draft_extend": 2.0, "target_verify": 2.0}),
             "draft_graph_missing",
             id="verify grew as well",
@@ -279,3 +456,33 @@ def test_unknown_says_what_was_ruled_out():
 def test_counter_evidence_drops_a_cause(case, cause):
     """A cause that something speaks against is not named."""
     assert cause not in [each.cause for each in likely_causes(case)]
+
+
+def test_no_settings_at_all_leave_nothing_to_rule_out():
+    """Nothing is called ruled out of which the log says nothing."""
+    [found] = likely_causes(Case("target_verify", "high", facts()))
+    assert found.evidence == "The log says nothing of settings, graphs or NCCL."
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "known"),
+    [
+        pytest.param(HEALTHY, HEALTHY, "alike, graphs on and settings equal: ", id="all is known"),
+        pytest.param(facts(), None, "alike: ", id="nothing is known"),
+    ],
+)
+def test_a_neighbour_is_told_with_what_is_known(after, before, known):
+    """Graphs and settings of which the log says nothing are not called on and equal."""
+    [found] = likely_causes(Case("target_verify", "high", after, before, ratios=ALIKE))
+    assert found.cause == "neighbour"
+    assert known in found.evidence
+
+
+def test_long_settings_show_where_they_differ():
+    """Two configurations that begin alike are not both cut before they differ."""
+    begin = "CudaGraphConfig(decode=PhaseConfig(backend='full', max_bs="
+    after = facts(settings={"cuda_graph_config": f"{begin}32, bs=[1, 2])"})
+    before = facts(settings={"cuda_graph_config": f"{begin}16, bs=[1, 2])"})
+    [found] = likely_causes(Case("target_verify", "high", after, before))
+    assert "max_bs=16, bs=[1, 2])" in found.evidence
+    assert "max_bs=32, bs=[1, 2])" in found.evidence
