@@ -1,8 +1,8 @@
 """Level 5: a large backlog by the bulk path: the items are those of the bytes, at the speed of a replay.
 
-After hours of downtime a followed file may hold gigabytes that nobody read. They come from the tail as ranges of whole
-lines; here these are read as columns, and what is left of them goes through the same pipeline. What bulk refuses goes
-through it as bytes.
+After hours of downtime a followed file may hold gigabytes that nobody read. They come from the tail as whole lines;
+here these are read as columns, and what is left of them goes through the same pipeline. What bulk refuses goes through
+it as bytes.
 """
 
 from __future__ import annotations
@@ -15,31 +15,25 @@ from logwatch.grammar.load import load_grammars
 from logwatch.model import Item, Read
 
 if TYPE_CHECKING:
+    from logwatch.intake import chunks
     from logwatch.intake.bulk import Bulk, Chunk
-    from logwatch.intake.chunks import Range
     from logwatch.pipeline import Pipeline
-
-PIECE_BYTES = 4 << 20
 
 
 class Backlog:
-    """Reads ranges; what it learns from one serves the next.
+    """Reads bulk chunks; what it learns from one serves the next.
 
     Args:
-        directories: Of grammars, as configured. Polars is not loaded before the first range.
+        directories: Of grammars, as configured. Polars is not loaded before the first chunk.
     """
 
     def __init__(self, directories: Sequence[Path]) -> None:
         self._directories = directories
         self._bulk: Bulk | None = None
 
-    def items(self, pipeline: Pipeline, part: Range) -> Iterator[Item]:
-        """What a range gives; the pipeline stands at its beginning, and then at its end.
-
-        Raises:
-            OSError: The file cannot be read. What was given by then counts twice if the range is read again.
-        """
-        offset = part.start
+    def items(self, pipeline: Pipeline, part: chunks.Chunk) -> Iterator[Item]:
+        """What a chunk of whole lines gives; the pipeline stands at its beginning, and then at its end."""
+        offset = part.offset
         for data in _pieces(part):
             found = None
             if offset and not pipeline.memory.framing.parts:  # else a part of a message is awaited
@@ -64,29 +58,10 @@ class Backlog:
         return self._bulk
 
 
-def _pieces(part: Range) -> Iterator[bytes]:
-    """Whole lines of the range; a file's first line, which may begin with a byte order mark, by itself."""
-    with Path(part.file).open("rb") as file:
-        file.seek(part.start)
-        left = part.end - part.start
-        if part.start == 0:
-            first = file.readline()
-            left -= len(first)
-            yield first
-        held = b""
-        while left > 0:
-            data = file.read(min(PIECE_BYTES, left))
-            if not data:
-                break  # truncated under our hands: the tail finds out at its next look
-            left -= len(data)
-            end = data.rfind(b"\n") + 1
-            if end:
-                yield held + data[:end]
-                held = data[end:]
-            else:
-                held += data
-        if held:
-            yield held
+def _pieces(part: chunks.Chunk) -> Iterator[bytes]:
+    """Its bytes; a file's first line, which may begin with a byte order mark, by itself."""
+    first = part.data.find(b"\n") + 1 if part.offset == 0 else 0
+    yield from filter(None, (part.data[:first], part.data[first:]))
 
 
 def _feed(pipeline: Pipeline, found: Chunk) -> Iterator[Item]:

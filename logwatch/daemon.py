@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from queue import Empty, Queue
@@ -13,7 +15,7 @@ from typing import TypeVar
 from logwatch.backlog import Backlog
 from logwatch.config import Config
 from logwatch.errors import LogwatchError
-from logwatch.intake.chunks import Chunk, Range
+from logwatch.intake.chunks import Chunk
 from logwatch.intake.tail import Tail
 from logwatch.intake.wake import Waker
 from logwatch.judging.incidents import ended_unseen
@@ -50,6 +52,8 @@ COMMIT_S = 0.5
 HOUSEKEEPING_S = 1.0
 RECOVERY_S = 300.0
 """How long a start may take that has to mend a large state file."""
+STOP_S = 2.0
+"""How long a stop goes on reading: what a large backlog still holds is read by the next life."""
 HEALTHY_S = 60.0
 """Without a finished turn for so long the daemon is not healthy; the heartbeat makes one a second."""
 
@@ -94,6 +98,7 @@ class Daemon:
         self._state_directory = state_directory
         # Plain flags: a signal may interrupt `Event.set` in the middle, and its handler would wait for that for ever.
         self._stopping = self._reload_wanted = False
+        self._stop_at = math.inf
         self._ready = threading.Event()
         self._turned = time.monotonic()
         self._pipelines: dict[str, Pipeline] = {}
@@ -139,6 +144,7 @@ class Daemon:
 
     def stop(self) -> None:
         """End `run`. Safe from any thread and from a signal handler."""
+        self._stop_at = time.monotonic() + STOP_S
         self._stopping = True
         self._waker.wake()
 
@@ -219,8 +225,8 @@ class Daemon:
                 self._read(chunk)
                 if self._state.urgent or self._commit_is_due():
                     self._commit()
-                    if self._state.failing:
-                        break
+                if self._state.failing or time.monotonic() > self._stop_at:
+                    break
         self._watchdog.moved("read")
         self._commit_what_is_due()
         now = time.monotonic()
@@ -239,23 +245,33 @@ class Daemon:
     def _commit_is_due(self) -> bool:
         return time.monotonic() - self._committed >= COMMIT_S
 
-    def _read(self, chunk: Chunk | Range) -> None:
+    def _read(self, chunk: Chunk) -> None:
         pipeline = self._pipeline(chunk.stream, chunk.path)
         self._dirty.add(chunk.stream)
-        if isinstance(chunk, Range):
-            self._place(pipeline, chunk, chunk.start, chunk.end)
-            self._take(self._backlog.items(pipeline, chunk))
-        elif chunk.ends:
-            self._take(pipeline.finish_file())
-        else:
-            self._place(pipeline, chunk, chunk.offset, chunk.offset + len(chunk.data))
-            self._take(pipeline.feed_bytes(chunk.data))
+        if not chunk.ends and self._reading.get(chunk.stream) != (chunk.path, chunk.offset):
+            pipeline.start_file(chunk.path, chunk.first_line, chunk.offset)
+        self._reading[chunk.stream] = (chunk.path, -1 if chunk.ends else chunk.offset + len(chunk.data))
+        try:
+            if chunk.ends:
+                self._take(pipeline.finish_file())
+            elif chunk.bulk:
+                self._take(self._backlog.items(pipeline, chunk))
+            else:
+                self._take(pipeline.feed_bytes(chunk.data))
+        except Exception as error:  # noqa: BLE001  # a line on which we fail must not end the watch over all others
+            self._pass_over(pipeline, chunk, error)
 
-    def _place(self, pipeline: Pipeline, chunk: Chunk | Range, begin: int, end: int) -> None:
-        """Tell the pipeline where it is, unless the bytes follow on."""
-        if self._reading.get(chunk.stream) != (chunk.path, begin):
-            pipeline.start_file(chunk.path, chunk.first_line, begin)
-        self._reading[chunk.stream] = (chunk.path, end)
+    def _pass_over(self, pipeline: Pipeline, chunk: Chunk, error: Exception) -> None:
+        """Go on behind the whole lines of a chunk on which we failed."""
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        what = f"{error!r} at {frame.filename}:{frame.lineno}"
+        span = f"bytes {chunk.offset} to {chunk.offset + len(chunk.data)} of {chunk.path}"
+        message = f"internal error, please report it: {what}; {span} are passed over from there on"
+        self._notice(Notice("lost", message, Level.ERROR, chunk.stream, chunk.path, len(chunk.data)))
+        whole = chunk.data.rfind(b"\n") + 1
+        line = chunk.first_line + chunk.data.count(b"\n")
+        pipeline.start_file(chunk.path, line, chunk.offset + whole)
+        self._take(pipeline.feed_bytes(chunk.data[whole:]))
 
     def _take(self, items: Iterable[Item]) -> None:
         for item in items:
@@ -369,6 +385,8 @@ class Daemon:
     def _end(self, stream: str) -> None:
         """A log is gone, perhaps one that only an earlier life has read: what is open in it ends with it."""
         pipeline = self._pipeline(stream, stream)
+        if self._tail.keeps(stream):
+            pipeline.start_file(stream)  # its unfinished line is read again when a source means it again
         self._take(pipeline.finish())
         self._take(ended_unseen(pipeline.memory.incidents))
         del self._pipelines[stream]

@@ -54,10 +54,10 @@ def watch_config(path, **more):
 
 
 @contextmanager
-def running(config, state, load=None):
+def running(config, state, load=None, sinks=()):
     """The daemon, ready; stopped and joined at the end."""
     eyes, out, ready = Eyes(), io.StringIO(), threading.Event()
-    daemon = Daemon(config, state_directory=state, sinks=[eyes], reload=load, log=Log(out))
+    daemon = Daemon(config, state_directory=state, sinks=[eyes, *sinks], reload=load, log=Log(out))
     daemon.on_ready = ready.set
     thread = threading.Thread(target=daemon.run)
     thread.start()

@@ -136,6 +136,11 @@ class Archive:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def descriptor(self) -> int:
+        """Of the source, which must be a file."""
+        return self._source.fileno()
+
     def close(self) -> None:
         """Close the source."""
         self._pieces, self._left = iter(()), b""

@@ -1,4 +1,4 @@
-"""Level 3: what `tail.py` takes and gives: sources, chunks of bytes, ranges of a backlog, lag."""
+"""Level 3: what `tail.py` takes and gives: sources, chunks of bytes, lag."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class Chunk:
             begins, the header of a run is looked up, or NULs and destroyed bytes are passed over.
         first_line: Number of the line that the first byte belongs to, from 1.
         ends: The file ends here for good: a line still unfinished is all there will be of it. `data` is empty then.
+        bulk: Whole lines of a large backlog, for the bulk path.
     """
 
     stream: str
@@ -41,25 +42,7 @@ class Chunk:
     data: bytes
     first_line: int
     ends: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Part of a large backlog, for the bulk path: whole lines, in place of the chunks that they would be.
-
-    Attributes:
-        path: The file's name, for places.
-        file: A path that opens the very file although it may have been renamed since.
-        start, end: First byte, and the byte after the last one (`\\n`).
-        first_line: Line number at `start`.
-    """
-
-    stream: str
-    path: str
-    file: str
-    start: int
-    end: int
-    first_line: int
+    bulk: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from logwatch.intake.names import (
     is_packed_name,
     is_pattern,
     mount_points,
+    readable,
 )
 from logwatch.intake.pipes import STANDARD_INPUT, Pipe, is_fifo
 from logwatch.intake.saved import read_back
@@ -109,6 +110,10 @@ class Followed:
         self.changed_parked[lineage.stream] = json.dumps(position)
         self._remove(lineage.stream)
 
+    def is_parked(self, stream: str) -> bool:
+        """Whether a stream's position is kept though no source means it."""
+        return any(stream == parked for parked, _ in self._parked.values())
+
     def _begin(self, source: Source, path: str) -> tuple[Lineage, bool]:
         """A lineage for a path, and whether it goes on where an earlier one was parked."""
         stream, position = self._parked.pop(os.path.abspath(path), ("", None))
@@ -173,7 +178,7 @@ class Followed:
     def _scan_source(self, source: Source, *, first: bool) -> None:
         paths = list(expand(source.path))
         waiting = self.by_path.get(os.path.abspath(source.path))
-        if waiting is not None and not waiting.parts and is_fifo(source.path):
+        if waiting is not None and not waiting.unread and is_fifo(source.path):
             self._drop(waiting.stream)
         if (
             not paths
@@ -239,12 +244,13 @@ class Followed:
         self.by_path.setdefault(real, lineage)
 
     def _name(self, source: Source, path: str) -> str:
-        plain = source.name or ("stdin" if path == STANDARD_INPUT else os.path.basename(path))
+        plain = source.name or ("stdin" if path == STANDARD_INPUT else readable(os.path.basename(path)))
         taken = self.feeds.keys() | {stream for stream, _ in self._parked.values()}
         if plain not in taken:
             return plain
-        candidates = [f"{plain}~{os.path.basename(path)}"] if source.name else []
-        candidates.append(f"{plain}~{os.path.basename(os.path.dirname(os.path.abspath(path)))}")
+        directory, name = os.path.split(readable(os.path.abspath(path)))
+        candidates = [f"{plain}~{name}"] if source.name else []
+        candidates.append(f"{plain}~{os.path.basename(directory)}")
         for candidate in candidates:
             if candidate not in taken:
                 return candidate
@@ -287,7 +293,7 @@ def _source_of(path: str, sources: Iterable[Source]) -> Source | None:
 
 def _names(source: Source, path: str, stream: str) -> bool:
     """Whether a source would give a path this stream's name."""
-    name = source.name or os.path.basename(path)
+    name = source.name or readable(os.path.basename(path))
     return stream == name or stream.startswith(f"{name}~")
 
 

@@ -1,4 +1,4 @@
-"""Level 3: one stream read, file after file: chunks, ranges of a backlog, late lines, and where to go on."""
+"""Level 3: one stream read, file after file: chunks of bytes, late lines, and where to go on."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from dataclasses import asdict
 from typing import Any
 
 from logwatch.intake.beside import NOBODY, UNKNOWN_TIME
-from logwatch.intake.chunks import Chunk, Range
+from logwatch.intake.chunks import Chunk
 from logwatch.intake.identity import Identity, Mark
-from logwatch.intake.opened import PackedFile, PlainFile
+from logwatch.intake.names import readable
+from logwatch.intake.opened import PackedFile
 from logwatch.intake.parts import Changed, Finished, Moved, Part
+from logwatch.intake.rungs import Rung, Rungs
 from logwatch.intake.shop import Shop
 from logwatch.intake.succession import PIECE_BYTES, Succession
 from logwatch.model import Level
@@ -21,8 +23,8 @@ from logwatch.model import Level
 LATE_S = 60.0
 """A rotated file stays open this long after its last byte: another process may still be writing to it."""
 MOST_LATE = 2
-RANGE_BYTES = 1 << 25
-"""Commits wait for the end of a range, and so do alerts."""
+BULK_BYTES = 1 << 22
+"""Pieces of a large backlog: commits wait for the end of one, and so do alerts and signals."""
 SETTLED_NS = 50_000_000
 
 
@@ -57,8 +59,7 @@ class Lineage(Succession):
     @property
     def unfinished(self) -> int:
         """Bytes given out since the last line end."""
-        recent = self.parts[0].recent if self.parts else b""
-        return len(recent) - recent.rfind(b"\n") - 1
+        return self.parts[0].unfinished if self.parts else 0
 
     @property
     def at_line_start(self) -> bool:
@@ -67,14 +68,14 @@ class Lineage(Succession):
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    def turn(self, budget: int) -> Iterator[Chunk | Range]:
+    def turn(self, budget: int) -> Iterator[Chunk]:
         """Look, then give out what is there, in order, up to a budget of bytes."""
         self.look()
         self.behind = False
         if self._header is not None:
             offset, line = self._header
             self._header = None
-            yield Chunk(self.stream, self.path, offset, line, 1)
+            yield Chunk(self.stream, readable(self.path), offset, line, 1)
         yield from self._read_late()
         while self.parts:
             part = self.parts[0]
@@ -120,15 +121,22 @@ class Lineage(Succession):
         """Whether a drained part is done with: a file after it holds data, or it was deleted a while ago."""
         if part.gone:
             return True
+        deleted = self.missing_since is not None and self._shop.clock() - self.missing_since > LATE_S
         if part.file is None:
-            return False
+            unreadable_since = self._unreadable.get(part.path)
+            if not part.final:
+                # Its descriptor was given back before it was deleted: nothing leads to it any more.
+                if deleted and not self.beside.find(part):
+                    self._gone(part)
+            elif unreadable_since is not None and self._shop.clock() - unreadable_since > LATE_S:
+                self._gone(part, "cannot be read")  # what is written now must not wait for ever
+            return part.gone
         if part.packed and part.final:
             return True
         if len(self.parts) > 1:
             after = self.parts[1]
             return after.final or after.size > 0
-        unnamed = self.missing_since is not None and self._shop.clock() - self.missing_since > LATE_S
-        return unnamed and not part.packed and part.file.facts().links == 0
+        return deleted and part.file.facts().links == 0
 
     def _finish(self, part: Part) -> Iterator[Chunk]:
         if not part.final:
@@ -159,7 +167,7 @@ class Lineage(Succession):
             identity = NOBODY  # truncated: the file goes on, and this is no longer in it
         return Finished(part.path, identity, part.mark_at(part.offset), part.line, modified_ns)
 
-    def _drain(self, part: Part, budget: int) -> Generator[Chunk | Range, None, int]:
+    def _drain(self, part: Part, budget: int) -> Generator[Chunk, None, int]:
         """Give out a part's bytes to its end; leaves `behind` set where the budget ended first."""
         if part.gone or part.is_quiet or not self._open(part):
             return budget
@@ -167,21 +175,22 @@ class Lineage(Succession):
         if self.parts[0] is not part:
             return budget
         while budget > 0:
-            data = self._next(part, min(PIECE_BYTES, budget))
+            bulk = self._is_large(part)
+            data = self._next(part, BULK_BYTES if bulk else min(PIECE_BYTES, budget))
             if not data:
                 return budget
             self.changed = True
-            if (piece := self._range(part)) is not None:
-                yield piece
-                self.behind = True
-                return budget
             if data[0] == 0 and part.at_line_start:
-                self._skip_nuls(part)
+                with suppress(Changed):  # truncated meanwhile: the next look finds out
+                    self._skip_nuls(part)
                 continue
+            if bulk:
+                whole = data.rfind(b"\n") + 1
+                bulk, data = whole > 0, data[: whole or None]
             offset, line = part.offset, part.line
             part.advance(data)
             budget -= len(data)
-            yield Chunk(self.stream, part.shown, offset, data, line)
+            yield Chunk(self.stream, part.shown, offset, data, line, bulk=bulk)
         self.behind = part.packed or part.size > part.offset
         return budget
 
@@ -204,24 +213,10 @@ class Lineage(Succession):
                 part.quiet_ns = part.modified_ns
         return data
 
-    def _range(self, part: Part) -> Range | None:
-        """A large backlog's next whole lines, already counted as given out."""
+    def _is_large(self, part: Part) -> bool:
+        """Whether a part's next whole lines are for the bulk path."""
         bulk = self._shop.bulk_bytes
-        if bulk is None or part.packed or part.size - part.offset < bulk or not part.at_line_start:
-            return None
-        file = part.file
-        assert isinstance(file, PlainFile)
-        start, line = part.offset, part.line
-        end = min(part.size, start + RANGE_BYTES)
-        low = max(start, end - PIECE_BYTES)
-        end = low + file.read_at(low, end - low).rfind(b"\n") + 1
-        if end <= low:  # a line longer than a piece: not for the bulk path
-            return None
-        lines = 0
-        for offset in range(start, end, PIECE_BYTES):
-            lines += file.read_at(offset, min(PIECE_BYTES, end - offset)).count(b"\n")
-        part.jump(end, lines)
-        return Range(self.stream, part.shown, f"/proc/self/fd/{file.descriptor}", start, end, line)
+        return bulk is not None and not part.packed and part.size - part.offset >= bulk and part.at_line_start
 
     def _skip_nuls(self, part: Part) -> None:
         """Pass over NULs at the start of a line: a writer without O_APPEND leaves them after a truncation."""
@@ -309,6 +304,7 @@ class Lineage(Succession):
                 "packed": part.packed,
                 "final": part.final,
                 "gone": part.gone,
+                "rungs": part.rungs.kept,
             }
         return {
             "path": self.path,
@@ -339,6 +335,7 @@ class Lineage(Succession):
                 mark=mark,
                 since_ns=kept["since_ns"],
                 shown=kept["shown"],
+                rungs=Rungs(Rung(*each) for each in kept.get("rungs", ())),
             )
             lineage.parts.append(part)
             shop.known[part.identity] = lineage

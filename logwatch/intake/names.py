@@ -23,6 +23,7 @@ _DATE_DIGITS = 6
 _TICK_NS = 20_000_000
 _MOST_LISTINGS = 256
 _WILD = re.compile(r"[*?\[]")
+_DEEP = re.compile(r"(?:^|/)(\*\*)(?:/|$)")
 
 
 def is_pattern(path: str) -> bool:
@@ -38,7 +39,36 @@ def expand(pattern: str) -> Iterator[str]:
         elif os.path.lexists(pattern):
             yield pattern
         return
-    yield from sorted(glob.iglob(pattern, recursive=True))
+    if (deep := _DEEP.search(pattern)) is None:
+        yield from sorted(glob.iglob(pattern))
+        return
+    hidden = os.path.basename(pattern).startswith(".")
+    yield from sorted(
+        path
+        for directory, names in _walked(pattern[: deep.start(1)])
+        for name in names
+        if (hidden or not name.startswith(".")) and covers(pattern, path := os.path.join(directory, name))
+    )
+
+
+def _walked(bases: str) -> Iterator[tuple[str, list[str]]]:
+    """Directories below those that a pattern means, and the names in them; hidden ones are passed over.
+
+    Each once: `glob` goes through a link that leads upwards forty times over, and through two of them for ever.
+    """
+    seen: set[tuple[int, int]] = set()
+    for base in glob.iglob(bases or "./"):
+        for directory, below, names in os.walk(base.rstrip("/") or "/", followlinks=True):
+            try:
+                status = os.stat(directory)
+            except OSError:
+                status = None
+            if status is None or (status.st_dev, status.st_ino) in seen:
+                below.clear()
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            below[:] = sorted(name for name in below if not name.startswith("."))
+            yield directory if bases else directory.removeprefix(".").removeprefix("/"), names
 
 
 def covers(pattern: str, path: str) -> bool:
@@ -52,7 +82,7 @@ def covers(pattern: str, path: str) -> bool:
 @lru_cache(maxsize=256)
 def _expression(pattern: str) -> re.Pattern[str]:
     expression = ""
-    for part in re.split(r"(/\*\*(?=/)|\*|\?|\[!?[^]/]+\])", pattern):
+    for part in re.split(r"(/\*\*(?=/|$)|\*|\?|\[!?[^]/]+\])", pattern):
         if part == "/**":
             expression += "(?:/[^/]+)*"
         elif part == "*":
@@ -74,15 +104,16 @@ def directories_of(pattern: str) -> list[str]:
     directory = os.path.dirname(os.path.abspath(pattern))
     if os.path.isdir(pattern):
         return [os.path.abspath(pattern)]
+    if (deep := _DEEP.search(os.path.abspath(pattern))) is not None:
+        head = os.path.abspath(pattern)[: deep.start(1)]
+        return sorted({_existing(os.path.dirname(head)), *(found for found, _ in _walked(head))})
     if not _WILD.search(directory):
         return [_existing(directory)]
     parts = Path(directory).parts
     wild = next(index for index, part in enumerate(parts) if _WILD.search(part))
     found = {_existing(str(Path(*parts[:wild])))}
     for depth in range(wild + 1, len(parts) + 1):
-        found.update(
-            path for path in glob.iglob(str(Path(*parts[:depth])), recursive=True) if os.path.isdir(path)
-        )
+        found.update(path for path in glob.iglob(str(Path(*parts[:depth]))) if os.path.isdir(path))
     return sorted(found)
 
 
@@ -134,6 +165,11 @@ def bases_of(name: str) -> Iterator[str]:
             base = whole[:cut] + ending
             if is_rotated_name(name, base):
                 yield base
+
+
+def readable(path: str) -> str:
+    """A path as it is shown and kept: what in it is not UTF-8 becomes U+FFFD, for neither JSON nor SQLite takes it."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def unpacked_name(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Protocol
 
@@ -57,10 +58,11 @@ class PlainFile(Opened):
 
     def data_from(self, offset: int) -> int:
         """As `Opened.data_from`."""
+        size = os.fstat(self.descriptor).st_size  # asked for first: what is appended now lies behind it
         try:
             return os.lseek(self.descriptor, offset, os.SEEK_DATA)
-        except OSError:  # only a hole is left, or the file system does not know holes
-            return offset
+        except OSError as error:  # only a hole is left, or the file system does not know holes
+            return max(offset, size) if error.errno == errno.ENXIO else offset
 
     def close(self) -> None:
         """As `Opened.close`."""
@@ -84,7 +86,7 @@ class PackedFile(Opened):
 
     def facts(self) -> Facts:
         """As `Opened.facts`."""
-        return facts_of(self._path)
+        return facts_of(self._archive.descriptor if self._archive else self._path)
 
     @property
     def damage(self) -> str | None:

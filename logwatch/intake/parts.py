@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from logwatch.intake.identity import HEAD_BYTES, WINDOW_BYTES, Facts, Identity, Mark, digest
+from logwatch.intake.names import readable
 from logwatch.intake.opened import PackedFile, PlainFile, open_log
+from logwatch.intake.rungs import CLOCK, Rungs
+from logwatch.intake.rungs import WINDOW_BYTES as RUNG_BYTES
 
 RECENT_BYTES = 1 << 16
-_CLOCK = re.compile(rb"[0-9]{2}:[0-9]{2}:[0-9]{2}")
 _CLOCK_BYTES = 1024
 
 
@@ -37,9 +38,11 @@ class Part:
         since_ns: When it had been written last when it was first seen: its copies are younger.
         shown: What its chunks call it: its first name, though it be renamed in the middle of a line.
         quiet_ns: When it had been written last when it was found drained; -1: look again.
+        unfinished: Bytes given out since the last line end.
         finished: Drained after it was rotated away; kept open for what may still be written late.
         packed_as: What is known of the file into which it was packed while it was still read.
         mark: What stood before `offset` when it was closed; None while it is open.
+        rungs: Places to go back to where it is cut back.
     """
 
     path: str
@@ -58,12 +61,14 @@ class Part:
     since_ns: int = 0
     shown: str = ""
     quiet_ns: int = -1
+    unfinished: int = 0
     file: PlainFile | PackedFile | None = None
     head: bytearray = field(default_factory=bytearray)
     recent: bytearray = field(default_factory=bytearray)
+    rungs: Rungs = field(default_factory=Rungs)
 
     def __post_init__(self) -> None:
-        self.shown = self.shown or self.path
+        self.shown = self.shown or readable(self.path)
 
     @property
     def may_close(self) -> bool:
@@ -180,11 +185,16 @@ class Part:
         """Count bytes as given out."""
         if len(self.head) < HEAD_BYTES and self.offset == len(self.head):
             self.head += data[: HEAD_BYTES - len(self.head)]
-        self.recent += data
+        self.recent += data[-RECENT_BYTES:]
         del self.recent[:-RECENT_BYTES]
         self.offset += len(data)
         self.line += data.count(b"\n")
+        newline = data.rfind(b"\n")
+        self.unfinished = len(data) - newline - 1 + (self.unfinished if newline < 0 else 0)
         self.size = max(self.size, 0 if self.packed else self.offset)
+        if not self.packed and self.rungs.is_due(start := self.offset - self.unfinished):
+            end = len(self.recent) - self.unfinished
+            self.rungs.add(start, self.line, bytes(self.recent[max(0, end - RUNG_BYTES) : max(0, end)]))
 
     def jump(self, offset: int, lines: int) -> None:
         """Go to a later offset without having given out what lies between (a range for the bulk path).
@@ -194,7 +204,7 @@ class Part:
         """
         file = self.file
         assert file is not None
-        self.offset, self.line = offset, self.line + lines
+        self.offset, self.line, self.unfinished = offset, self.line + lines, 0
         self.mark = Mark()
         self.adopt(file)
 
@@ -212,7 +222,7 @@ class Part:
         now = self.file.read_at(start, min(size, self.offset) - start)
         common = _common(now, self.recent)
         before = bytes(self.recent[max(0, common - _CLOCK_BYTES) : common])
-        if (start and not common) or not _CLOCK.search(before):
+        if (start and not common) or not CLOCK.search(before):
             return None
         return start + common
 
@@ -222,7 +232,29 @@ class Part:
         self.line -= lost.count(b"\n")
         del self.recent[len(self.recent) - len(lost) :]
         del self.head[offset:]
-        self.offset = offset
+        self.offset, self.unfinished = offset, 0
+        self.rungs.cut(offset)
+
+    def go_back(self) -> bool:
+        """Go back to the last rung that still holds; False: none does.
+
+        Raises:
+            OSError: It cannot be read.
+            Changed: It changes right now.
+        """
+        file = self.file or open_log(self.path)
+        try:
+            rung = self.rungs.last_that_holds(file.read_at)
+            if rung is None or file.packed or file.facts().identity != self.identity:
+                return False
+            self.rungs.cut(rung.offset)
+            self.offset, self.line, self.unfinished = rung.offset, rung.line, 0
+            self.mark = Mark()
+            self.adopt(file)
+            return True
+        finally:
+            if self.file is not file:
+                file.close()
 
 
 def _common(first: bytes, second: bytes | bytearray) -> int:

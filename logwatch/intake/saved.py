@@ -55,6 +55,7 @@ class _Part(_Strict):
     packed: bool
     final: bool
     gone: bool
+    rungs: list[tuple[int, int, int, str]] = field(default_factory=list)
 
 
 @dataclass
@@ -97,8 +98,11 @@ def read_back(saved: Mapping[str, str], notify: Notify) -> tuple[dict[str, Any],
     positions: dict[str, dict[str, Any]] = {}
     for stream, text in saved.items():
         try:
-            (_OVERVIEW if stream == OVERVIEW else _POSITION).validate_json(text, strict=True)
-        except ValueError:
+            found = json.loads(text)
+            # A path may hold bytes that are not UTF-8; they matter to the file system only.
+            clean = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
+            (_OVERVIEW if stream == OVERVIEW else _POSITION).validate_json(clean, strict=True)
+        except (ValueError, RecursionError):
             what = f"the position kept of {stream}" if stream else "what was kept of sources"
             notify(
                 Notice(
@@ -110,7 +114,7 @@ def read_back(saved: Mapping[str, str], notify: Notify) -> tuple[dict[str, Any],
             )
             continue
         if stream == OVERVIEW:
-            overview = json.loads(text)
+            overview = found
         else:
-            positions[stream] = json.loads(text)
+            positions[stream] = found
     return overview, positions

@@ -21,7 +21,7 @@ class Shop:
 
     Attributes:
         clock: Monotonic seconds.
-        bulk_bytes: A backlog of this many bytes is given out as a `Range`; None: never.
+        bulk_bytes: A backlog of this many bytes is given for the bulk path; None: never.
         known: Succession that reads or has read a file, by identity.
         lineages: All of them, by absolute path of the name that they follow.
         renamed: Lineages whose live file was found under another followed name in this turn.

@@ -51,9 +51,10 @@ class Succession:
         self.missing_since: float | None = None
         self.absent_ns = 0
         self._shop = shop
-        self._unreadable: set[str] = set()
+        self._unreadable: dict[str, float] = {}
         self._header: tuple[int, bytes] | None = None
         self._flush = False
+        self._end: tuple[Part, int] | None = None
         self._grown = (-1, 0.0)
         self._mounted = self._stopped_said = False
 
@@ -62,24 +63,21 @@ class Succession:
     def begin_at_end(self, facts: Facts) -> None:
         """Take the existing file from its end: from the start of its unfinished line, if it has one."""
         part = self._live(facts)
-        try:
-            part.open()
-        except (OSError, Changed, Moved):
-            return
-        file = part.file
-        assert file is not None
-        if file.packed:
+        self._end = (part, facts.size)
+        if self._open(part) and part.packed:
             self._shop.close(part)
             self.parts.remove(part)
             self.beside.finish(Finished(part.path, facts.identity, modified_ns=facts.modified_ns))
-            return
-        end = facts.size
+
+    def _pass_to(self, part: Part, end: int) -> None:
+        """Pass over what stood in a file when it was first seen; perhaps it could not be opened before."""
+        file = part.file
+        assert file is not None
         start = max(0, end - PIECE_BYTES)
         newline = file.read_at(start, end - start).rfind(b"\n")
         offset = start + newline + 1 if newline >= 0 else (0 if start == 0 else end)
         self._header = last_header(file.read_at, offset)
         part.jump(offset, 0)
-        self._shop.opened(part)
 
     def go_on(self, done: Finished, facts: Facts) -> None:
         """Take a file from where another lineage passed it over."""
@@ -108,6 +106,7 @@ class Succession:
                 self._cannot_read(self.path, error)
             return
         if not stat.S_ISREG(facts.mode):
+            self._miss()  # a directory, FIFO or socket has the name
             return
         was_missing, self.missing_since = self.missing_since is not None, None
         live = self.parts[-1] if self.parts and not self.parts[-1].final else None
@@ -273,11 +272,11 @@ class Succession:
         elsewhere = self.moved_host or facts.identity.device != old.identity.device
         return elsewhere and old.mark is not None and self.beside.is_copy(self.path, old.mark)
 
-    def _gone(self, part: Part) -> None:
+    def _gone(self, part: Part, why: str = "is gone") -> None:
         part.gone = True
         lost = 0 if part.packed else max(0, part.size - part.offset)
         if lost:
-            self._lost(lost, f"{part.path} is gone, and with it {lost} bytes that were not read")
+            self._lost(lost, f"{part.path} {why}, and with it {lost} bytes that were not read")
         part.size = part.offset
 
     def _truncated(self, part: Part, size_before: int, how: str) -> None:
@@ -289,6 +288,8 @@ class Succession:
             self._say(f"truncated_by_{how}", f"{part.path} was cut back to byte {kept}", Level.WARNING)
             part.cut_back(kept)
             self._flush = True
+            return
+        if copy is None and self._go_back(part):
             return
         rest = Part(
             part.path, part.identity, part.offset, part.line, part.offset, part.modified_ns, mark=mark
@@ -313,6 +314,18 @@ class Succession:
             self._lost(unread, f"{part.path} was truncated before {unread} bytes of it were read")
         self._say(f"truncated_by_{how}", f"{part.path} was truncated; read anew from its start")
 
+    def _go_back(self, part: Part) -> bool:
+        """Read on where a file that lost its end, in a power cut say, still holds what was read."""
+        before = part.offset
+        with suppress(OSError, Changed):
+            if part.go_back():
+                self._shop.opened(part)
+                self._flush = True
+                message = f"{part.path} lost its end, at most {before - part.offset} bytes that were read"
+                self._say("truncated_by_cut", f"{message}: read again from byte {part.offset}", Level.WARNING)
+                return True
+        return False
+
     # -- helpers ------------------------------------------------------------------------------------------------
 
     def _open(self, part: Part, *, again: bool = True) -> bool:
@@ -334,7 +347,11 @@ class Succession:
             self._cannot_read(part.path, error)
             return False
         self._shop.opened(part)
-        self._unreadable.discard(part.path)
+        self._unreadable.pop(part.path, None)
+        if self._end is not None and self._end[0] is part and not part.packed:
+            with suppress(Changed):  # truncated meanwhile: seen at the next look
+                self._pass_to(*self._end)
+            self._end = None
         return True
 
     def _say(self, kind: str, message: str, level: Level = Level.INFO, count: int = 0) -> None:
@@ -345,5 +362,5 @@ class Succession:
 
     def _cannot_read(self, path: str, error: OSError) -> None:
         if path not in self._unreadable:
-            self._unreadable.add(path)
+            self._unreadable[path] = self._shop.clock()
             self._say("unreadable", f"{path} cannot be read ({error.strerror}); tried again", Level.WARNING)

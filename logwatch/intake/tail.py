@@ -1,8 +1,7 @@
 """Level 3: endless byte sources: files, globs and directories, through rotation, truncation and restarts.
 
-`Tail.read` gives `Chunk`s (and `Range`s of a large backlog); `Tail.positions` gives, as JSON text a stream, where to go
-on, for the state file to commit together with what was made of the chunks. Events are hints: what to read is decided
-by `stat` and the position.
+`Tail.read` gives `Chunk`s; `Tail.positions` gives, as JSON text a stream, where to go on, for the state file to commit
+together with what was made of the chunks. Events are hints: what to read is decided by `stat` and the position.
 """
 
 from __future__ import annotations
@@ -11,12 +10,14 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from logwatch.intake.chunks import Chunk, Lag, Range, Source
+from logwatch.intake.chunks import Chunk, Lag, Source
 from logwatch.intake.followed import Followed
 from logwatch.intake.identity import facts_of
 from logwatch.intake.journal import Journal
 from logwatch.intake.lineage import Lineage
+from logwatch.intake.names import readable
 from logwatch.intake.opened import PlainFile
 from logwatch.intake.parts import Changed
 from logwatch.intake.pipes import Pipe
@@ -25,7 +26,7 @@ from logwatch.intake.shop import Shop
 from logwatch.intake.wake import HandWaker, Hints
 from logwatch.model import Level, Notice, Notify
 
-__all__ = ["Chunk", "Lag", "Range", "Source", "Tail"]
+__all__ = ["Chunk", "Lag", "Source", "Tail"]
 
 FULL_SCAN_S = 10.0
 NO_LAG = Lag(0, 0.0)
@@ -41,7 +42,7 @@ class Tail:
         notify: Told of rotations, truncations, losses and what cannot be read.
         waker: Gives hints of what changed; by default everything is looked at in every turn.
         clock: Monotonic seconds.
-        bulk_bytes: A backlog of at least this many bytes in one file is given as `Range`s; None: never.
+        bulk_bytes: A backlog of at least this many bytes in one file is given for the bulk path; None: never.
         held: Descriptors of logs that outlived the last life (see `descriptors`); they are this tail's from now on.
 
     Attributes:
@@ -62,8 +63,8 @@ class Tail:
     ) -> None:
         self.behind = False
         self._waker: Hints = waker or HandWaker()
-        self._notify, self._clock = notify, clock
-        self._shop = Shop(notify, clock, bulk_bytes, most_open)
+        self._tell, self._clock = notify, clock
+        self._shop = Shop(self._notify, clock, bulk_bytes, most_open)
         self._followed = Followed(self._shop, sources, saved)
         self._restless: set[str] = set()
         self._moved: set[str] = set()
@@ -73,6 +74,10 @@ class Tail:
             self._adopt(descriptor)
         self.reconfigure(sources)
 
+    def _notify(self, notice: Notice) -> None:
+        path = None if notice.path is None else readable(notice.path)
+        self._tell(replace(notice, message=readable(notice.message), path=path))
+
     def reconfigure(self, sources: Sequence[Source]) -> None:
         """Follow other sources from now on; what stays keeps its position, and so does what comes back."""
         self._followed.reconfigure(sources)
@@ -80,8 +85,8 @@ class Tail:
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    def read(self, budget_bytes: int = 1 << 20) -> Iterator[Chunk | Range]:
-        """What is new, at most `budget_bytes` a file (a `Range` may be larger), files in turn.
+    def read(self, budget_bytes: int = 1 << 20) -> Iterator[Chunk]:
+        """What is new, at most `budget_bytes` a file (one chunk for the bulk path may be larger), files in turn.
 
         What was yielded counts as used once the next item is asked for, or `positions` is called.
         """
@@ -90,14 +95,19 @@ class Tail:
         everything = hints is None or now - self._scanned >= FULL_SCAN_S
         if everything or self._is_news(hints or set()):
             self._waker.watch(self._followed.scan())
-            self._waker.listen(fd for feed in self._followed.endless.values() for fd in feed.descriptors)
         # Should the caller not take all, its next call looks at everything: these hints are used up.
         self._scanned, scanned = -1e18, now if everything else self._scanned
         self.behind = False
         for feed in self._due(None if everything else hints):
             if isinstance(feed, Lineage) and feed.is_idle():
                 continue
-            yield from feed.turn(budget_bytes)
+            try:
+                yield from feed.turn(budget_bytes)
+            except (
+                OSError
+            ) as error:  # a disk or a server of files that fails: looked at again in the next turn
+                message = f"{feed.path} cannot be read ({error.strerror or error}); tried again"
+                self._notify(Notice("unreadable", message, Level.WARNING, feed.stream, feed.path))
             self.behind = self.behind or feed.behind
             if feed.changed:
                 self._moved.add(feed.stream)
@@ -109,6 +119,7 @@ class Tail:
                 self._restless.add(feed.stream)
             else:
                 self._restless.discard(feed.stream)
+        self._waker.listen(fd for feed in self._followed.endless.values() for fd in feed.descriptors)
         self._scanned = scanned
         if everything:
             self._followed.retire(now)
@@ -187,6 +198,10 @@ class Tail:
                     feed.unread, now - feed.behind_since if feed.behind_since is not None else 0.0
                 )
         return found
+
+    def keeps(self, stream: str) -> bool:
+        """Whether a stream is put aside: no source means it now, and it would go on where it was."""
+        return self._followed.is_parked(stream)
 
     @property
     def changed(self) -> bool:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from logwatch.intake.tail import Chunk, Range, Source, Tail
+from logwatch.intake.tail import Chunk, Source, Tail
 from logwatch.intake.wake import HandWaker, Waker
 from logwatch.model import Notice
 
@@ -80,14 +80,10 @@ class Follower:
             self.turn()
             assert self.watcher == "inotify" or self.lines != before or self.tail.behind
 
-    def _take(self, chunk: Chunk | Range) -> None:
-        if isinstance(chunk, Range):
-            with Path(chunk.file).open("rb") as file:
-                file.seek(chunk.start)
-                data = file.read(chunk.end - chunk.start)
-            assert data.endswith(b"\n")
+    def _take(self, chunk: Chunk) -> None:
+        if chunk.bulk:
+            assert chunk.data.endswith(b"\n")
             assert not self._pending[chunk.stream]
-            chunk = Chunk(chunk.stream, chunk.path, chunk.start, data, chunk.first_line)
         held = self._pending[chunk.stream]
         if chunk.ends:
             if held:

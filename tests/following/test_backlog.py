@@ -9,7 +9,7 @@ import pytest
 from benchmarks import crash
 from logwatch import daemon as daemon_module
 from logwatch.backlog import Backlog
-from logwatch.intake.chunks import Range
+from logwatch.intake.chunks import Chunk
 from logwatch.model import Read, Record
 from logwatch.pipeline import Pipeline
 from tests.following.test_state_and_crash import running, wait_for
@@ -40,7 +40,7 @@ def test_range_gives_what_its_bytes_give(tmp_path, log):
     pipeline, backlog = Pipeline(SETTINGS, "s", str(path)), Backlog(())
     found = []
     for start, end, line in ((0, middle, 1), (middle, len(data), data[:middle].count(b"\n") + 1)):
-        found += backlog.items(pipeline, Range("s", str(path), str(path), start, end, line))
+        found += backlog.items(pipeline, Chunk("s", str(path), start, data[start:end], line, bulk=True))
     found += pipeline.finish()
     assert told(found) == told(items)
     assert (pipeline.line, pipeline.pending_bytes) == (expected.line, 0)

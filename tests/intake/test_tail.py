@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -113,6 +114,7 @@ def test_standard_input(tmp_path):
         ("/a/*.log", "/a/c/b.log", False),
         ("/a/**/*.log", "/a/c/d/b.log", True),
         ("/a/**/*.log", "/a/b.log", True),
+        ("/a/**", "/a/c/d/b.log", True),
         ("/a/[bc].log", "/a/b.log", True),
         ("/a/[!bc].log", "/a/b.log", False),
         ("/a/?.log", "/a/bb.log", False),
@@ -138,6 +140,22 @@ def test_expand_and_directories(tmp_path):
     assert list(expand(str(tmp_path / "none.log"))) == []
     assert directories_of(str(tmp_path / "no" / "such" / "x.log")) == [str(tmp_path)]
     assert directories_of(str(tmp_path / "*" / "*.log")) == [str(tmp_path), str(tmp_path / "a")]
+
+
+@pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
+def test_links_that_lead_upwards(tmp_path, monkeypatch, relative):
+    """`**` enters each directory once, hidden ones never, whatever links lead to it."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b", ".git"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.log").touch()
+        for link in range(8):
+            (tmp_path / name / f"up{link}").symlink_to(tmp_path)
+    pattern = "**/*.log" if relative else str(tmp_path / "**" / "*.log")
+    (tmp_path / ".hidden.log").touch()
+    root = Path() if relative else tmp_path
+    assert list(expand(pattern)) == [str(root / "a" / "x.log"), str(root / "b" / "x.log")]
+    assert directories_of(pattern) == [str(tmp_path), f"{tmp_path}/a", f"{tmp_path}/b"]
 
 
 def test_bases_of_a_rotated_name():
