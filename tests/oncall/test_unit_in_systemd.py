@@ -10,6 +10,7 @@ from machine_kit import Machine
 from oncall_kit import free_port
 
 from logwatch.outlets.unit import UnitSettings, unit
+from logwatch.resources import folder
 
 pytestmark = pytest.mark.needs("root", "debootstrap", "systemd-nspawn", "nsenter")
 
@@ -27,8 +28,11 @@ class Service:
         self.machine, self.log = machine, shared / "server.log"
         self.listen = f"127.0.0.1:{free_port()}"
 
-    def configure(self, more=""):
-        text = f'[[source]]\npath = "/shared/*.log"\nstart = "beginning"\n[http]\nlisten = "{self.listen}"\n{more}\n'
+    def configure(self, more="", listen=None):
+        listen = listen or self.listen
+        text = (
+            f'[[source]]\npath = "/shared/*.log"\nstart = "beginning"\n[http]\nlisten = "{listen}"\n{more}\n'
+        )
         (self.machine.root / "etc/logwatch").mkdir(parents=True, exist_ok=True)
         # In place, as an editor would not: the machine's side of an overlay sees it at once.
         self.machine.run("sh", "-c", f"cat > /etc/logwatch/logwatch.toml <<'EOF'\n{text}EOF")
@@ -144,9 +148,9 @@ def test_a_reload_is_awaited(service):
 
 def test_a_hang_ends_in_a_restart(service):
     """A daemon that stands still is killed by the watchdog and started anew."""
-    folder = "/run/systemd/system/logwatch.service.d"
+    drop_ins = "/run/systemd/system/logwatch.service.d"
     drop_in = "[Service]\nWatchdogSec=2s\nRestartSec=100ms\n"
-    service.machine.run("sh", "-c", f"mkdir -p {folder} && printf '{drop_in}' > {folder}/test.conf")
+    service.machine.run("sh", "-c", f"mkdir -p {drop_ins} && printf '{drop_in}' > {drop_ins}/test.conf")
     service.control("daemon-reload")
     service.control("start", "logwatch")
     pid = service.show("MainPID")
@@ -158,9 +162,9 @@ def test_a_hang_ends_in_a_restart(service):
 
 def test_health_is_not_mistaken_for_a_hang(service):
     """An idle daemon with a short watchdog lives on."""
-    folder = "/run/systemd/system/logwatch.service.d"
+    drop_ins = "/run/systemd/system/logwatch.service.d"
     service.machine.run(
-        "sh", "-c", f"mkdir -p {folder} && printf '[Service]\nWatchdogSec=2s\n' > {folder}/test.conf"
+        "sh", "-c", f"mkdir -p {drop_ins} && printf '[Service]\nWatchdogSec=2s\n' > {drop_ins}/test.conf"
     )
     service.control("daemon-reload")
     service.control("start", "logwatch")
@@ -198,6 +202,29 @@ def test_a_log_deleted_during_a_restart_is_read_to_its_end(service):
     service.write(2)
     service.control("start", "logwatch")
     service.await_cycles(900)
+
+
+def test_a_socket_of_systemd_refuses_no_scrape(service):
+    """With the socket unit of the documentation, scrapes during a restart wait for the daemon and are answered."""
+    text = (folder("dashboards") / "README.md").read_text().partition("```ini\n")[2].partition("```")[0]
+    assert "127.0.0.1:9877" in text
+    text = text.replace("127.0.0.1:9877", service.listen)
+    service.configure(listen="127.0.0.1:1")
+    service.machine.run("sh", "-c", f"cat > /run/systemd/system/logwatch.socket <<'EOF'\n{text}EOF")
+    service.control("daemon-reload")
+    try:
+        service.write(3)
+        service.control("start", "logwatch.socket", "logwatch")
+        service.await_cycles(300)
+        pid, answered = service.show("MainPID"), 0
+        service.control("restart", "--no-block", "logwatch")
+        while service.show("MainPID") in {pid, "0"} or answered < 20:
+            assert service.metric("logwatch_cycles_total", 'phase="target_verify"') == 300
+            answered += 1
+    finally:
+        service.control("stop", "logwatch.socket", "logwatch")
+        service.machine.run("rm", "/run/systemd/system/logwatch.socket")
+        service.control("daemon-reload")
 
 
 def test_a_stop_is_quick_and_clean(service):
