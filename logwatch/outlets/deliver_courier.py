@@ -32,6 +32,10 @@ SETTLE_S = 60.0
 """How long an alert that came and went while Alertmanager was away fires there: somebody must hear of it."""
 
 
+MOST_LETTERS = 500
+"""How many may wait for one receiver before some are given up: of an alert that was joined again and again all but the
+newest, then alerts that are over, the oldest first. What is open is never given up."""
+
 _LOUDEST = (Change.OPENED.value, Change.WORSENED.value, Change.EXPLAINED.value)
 
 
@@ -158,6 +162,9 @@ class Courier:
         Returns:
             When to come back, seconds since the epoch; None where nothing waits.
         """
+        # Looked at only when there is something to try: this is called after each commit.
+        if now_s < self._down_until_s <= now_s + 2 * LONGEST_BACKOFF_S:
+            return self._down_until_s
         alerts: dict[str, list[Letter]] = {}
         newest: dict[str, str] = {}
         bodies: dict[int, dict[str, Any]] = {}
@@ -165,6 +172,8 @@ class Courier:
             alerts.setdefault(letter.key, []).append(letter)
             bodies[letter.id] = json.loads(letter.body)
             newest[_identity(bodies[letter.id])] = letter.key
+        if len(bodies) > MOST_LETTERS:
+            self._thin_out(alerts, bodies)
         times = []
         for key, letters in alerts.items():
             if self.receiver.repeats and newest[_identity(bodies[letters[0].id])] != key:
@@ -172,6 +181,31 @@ class Courier:
             else:
                 times.append(self._deliver(letters, bodies, now_s))
         return min((time for time in times if time is not None), default=None)
+
+    def _thin_out(self, alerts: dict[str, list[Letter]], bodies: Mapping[int, dict[str, Any]]) -> None:
+        """Give up what matters least, so that a receiver that is gone for weeks costs no more than one for a day."""
+        given_up = [
+            letter
+            for letters in alerts.values()
+            for letter in letters[:-1]
+            if letter.tries != KEPT and bodies[letter.id]["change"] == JOINED
+        ]
+        over, waiting = 0, len(bodies) - len(given_up)
+        for letters in alerts.values():
+            if waiting > MOST_LETTERS and bodies[letters[-1].id]["status"] != "firing":
+                over, waiting = over + 1, waiting - len(letters)
+                given_up += letters
+        self._done(given_up)
+        gone = {letter.id for letter in given_up}
+        for key, letters in list(alerts.items()):
+            alerts[key] = [letter for letter in letters if letter.id not in gone]
+            if not alerts[key]:
+                del alerts[key]
+        if over:
+            message = (
+                f"{over} alerts that were over were never told to {self.receiver.name}: too many wait for it."
+            )
+            self._notify(Notice("alerts_given_up", message, Level.ERROR))
 
     def _give_way(self, letters: list[Letter], bodies: Mapping[int, dict[str, Any]], now_s: float) -> None:
         """Be done with an alert whose labels a newer one has: to Alertmanager both are the same.

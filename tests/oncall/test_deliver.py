@@ -17,6 +17,7 @@ from logwatch.outlets.deliver import JOIN_WINDOW_S, Book, Deliver
 from logwatch.outlets.deliver_courier import (
     KEPT,
     LONGEST_BACKOFF_S,
+    MOST_LETTERS,
     RESEND_S,
     RESOLVED_FOR_S,
     SETTLE_S,
@@ -129,6 +130,30 @@ def test_a_log_without_ranks_does_not_wait():
     desk.take(incident(rank=None))
     desk.step()
     assert changes(listener) == ["opened"]
+
+
+@pytest.mark.parametrize("repeats", [False, True], ids=["a webhook", "Alertmanager"])
+def test_what_waits_for_a_receiver_that_is_gone_is_bounded(repeats):
+    """Of thousands of letters the open alerts and the newest of those that are over are kept, and that is said."""
+    listener = Listener(repeats=repeats)
+    listener.error = DeliveryError("cannot be reached")
+    desk = Desk(listener)
+    desk.take(incident(stream="open", key="open"))
+    for number in range(2 * MOST_LETTERS):
+        name = f"s{number}"
+        desk.take(incident(stream=name, key=name), incident("resolved", stream=name, key=name))
+        desk.take(incident(stream="open", key="open", rank="TP1"))
+    for _ in range(3):
+        desk.step(LONGEST_BACKOFF_S)
+    letters = desk.outbox.letters("listener")
+    assert len(letters) <= MOST_LETTERS
+    assert {"open", f"s{2 * MOST_LETTERS - 1}"} <= {letter.key for letter in letters}
+    (notice,) = [notice for notice in desk.notices if notice.kind == "alerts_given_up"]
+    assert "751 alerts that were over were never told to listener" in notice.message
+    listener.error, told = None, set()
+    listener.heard = lambda alert: told.add(alert["labels"]["stream"])
+    desk.step(LONGEST_BACKOFF_S)
+    assert "open" in told
 
 
 def test_labels_stay_while_values_change():
