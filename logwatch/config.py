@@ -52,7 +52,12 @@ def _seconds(value: object) -> object:
 def _url(value: str) -> str:
     if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", value):
         raise ValueError(f"{value!r} is not an http or https address")
-    return value.rstrip("/")
+    return value
+
+
+def _base_url(value: str) -> str:
+    """One that something is appended to."""
+    return _url(value).rstrip("/")
 
 
 def _listen(value: str) -> str:
@@ -63,6 +68,7 @@ def _listen(value: str) -> str:
 
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(ge=0)]
 Url = Annotated[str, AfterValidator(_url)]
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
 
 
 class Section(BaseModel):
@@ -151,7 +157,7 @@ class HttpConfig(Section):
     """The HTTP side. `web_config` names a file in the exporter-toolkit's format (TLS, basic auth)."""
 
     listen: Annotated[str, AfterValidator(_listen)] = "127.0.0.1:9877"
-    external_url: Url | None = None
+    external_url: BaseUrl | None = None
     web_config: Path | None = None
     enable_reload: bool = False
 
@@ -159,7 +165,7 @@ class HttpConfig(Section):
 class AlertConfig(Section):
     """One receiver: exactly one of `alertmanager`, `webhook` and `command`."""
 
-    alertmanager: Url | None = None
+    alertmanager: BaseUrl | None = None
     webhook: Url | None = None
     webhook_file: Path | None = None
     command: tuple[str, ...] | None = None
@@ -186,7 +192,7 @@ class AlertConfig(Section):
 class AlertingConfig(Section):
     """What every alert carries: where the runbooks lie, and the dashboard."""
 
-    runbook_url: Url | None = None
+    runbook_url: BaseUrl | None = None
     dashboard_url: Url | None = None
 
 

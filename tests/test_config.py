@@ -212,3 +212,18 @@ def test_a_secret_must_be_there(tmp_path, content, message):
         path.write_text(content)
     with pytest.raises(ConfigError, match=message):
         read_secret(path)
+
+
+def test_only_what_is_appended_to_loses_its_last_slash():
+    """A webhook is called as it is written: some servers answer without the slash by a redirection."""
+    config = Config.model_validate(
+        {
+            "alert": [{"webhook": "https://pager/hook/"}, {"alertmanager": "http://am:9093/am/"}],
+            "http": {"external_url": "http://node7:9877/"},
+        }
+    )
+    assert (config.alert[0].webhook, config.alert[1].alertmanager) == (
+        "https://pager/hook/",
+        "http://am:9093/am",
+    )
+    assert config.http.external_url == "http://node7:9877"
