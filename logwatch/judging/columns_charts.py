@@ -154,6 +154,7 @@ class _Evidence:
         last = len(bank.kinds) if bank.modes or beyond.any() else modes
         self.rows = range(last)
         self.start = bank.state[:last]
+        self.climbs: dict[int, Climb] = {}
         self.gains = _gains(bank, found, beyond, new, last)
         path = np.cumsum(self.gains, axis=1)
         path += np.array(self.start)[:, None]
@@ -162,11 +163,14 @@ class _Evidence:
         raw = path.copy()
         raw[:, 1:] -= lowest[:, :-1]
         self.zero = (raw <= -self.margin) & ~out
-        exact = (
-            memory.frozen or not (self.events == BACK_AGAIN).any()
-        )  # nothing but 1 matters, or nothing is taken back
-        high = raw[: bank.shifts].max(axis=1, initial=0.0) >= (1.0 if exact else SUSPECT) - self.margin
-        self.climbs = {row: self._climb(row, 0, len(z)) for row in np.flatnonzero(high).tolist()}
+        shifts = raw[: bank.shifts]
+        self.climbs = self._climbs(shifts.max(axis=1, initial=0.0) >= 1.0 - self.margin)
+        if (
+            not memory.frozen and (self.events == BACK_AGAIN).any()
+        ):  # what is taken back may make learning go on
+            top = np.max([np.zeros(len(z)), *(climb.states for climb in self.climbs.values())], axis=0)
+            others = shifts[:, top < SUSPECT]
+            self.climbs |= self._climbs(others.max(axis=1, initial=0.0) >= SUSPECT - self.margin)
         self.quiet = first_true(raw[bank.shifts :].max(axis=0, initial=0.0) >= 1.0 - self.margin)
         for row, climb in self.climbs.items():
             raw[row] = climb.states
@@ -185,6 +189,10 @@ class _Evidence:
             begin = int(zeros[-1]) + 1 if len(zeros) else 0
         state, begun = self._climb(row, begin, count).after(count - begin)
         return state, begun + begin if begun >= 0 else -1
+
+    def _climbs(self, rows: Bools) -> dict[int, Climb]:
+        wanted = (row for row in np.flatnonzero(rows).tolist() if row not in self.climbs)
+        return {row: self._climb(row, 0, len(self.events)) for row in wanted}
 
     def _climb(self, row: int, begin: int, end: int) -> Climb:
         """Add up from where the statistic is known: 0 but at the beginning."""

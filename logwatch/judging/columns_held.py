@@ -68,9 +68,12 @@ class Climb:
                     begun.append(at)
                 state += gain
             elif state != 0.0:
-                state = max(0.0, state + gain)
+                state += gain
+                if state < 0.0:  # noqa: PLR1730 - a call here costs half of the loop
+                    state = 0.0
             states.append(state)
-            state = min(state, CEILING)
+            if state > CEILING:  # noqa: PLR1730 - as above
+                state = CEILING
         return cls(np.array(states), begun)
 
     def after(self, count: int) -> tuple[float, int]:
@@ -105,7 +108,7 @@ class Gates:
         sure = np.ones(len(z), np.bool_)
         for row, each in climbs.items():
             places = np.flatnonzero(each.states >= 1.0)
-            sure[places] = self._holds(row, places)
+            sure[places] &= self._holds(row, places)
         places = np.flatnonzero(np.any([each.states >= 1.0 for each in climbs.values()], axis=0))
         sure[places] &= self._near(places)
         self.quiet = first_true(~sure)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from logwatch.judging.judgements import Judgements, SeriesMemory
     from logwatch.model import Judgement
 
-SPANS = 32, 1024
+SPANS = 32, 2048
 """Fewest and most samples that a chart is offered at once."""
 
 
@@ -125,7 +125,7 @@ def _chart(
     samples = Samples(values, contexts, columns.lines, columns.times)
     if len(cycles) < len(columns):
         samples = samples.only(cycles)
-    at, span, single = 0, SPANS[0], 1
+    at, span, single = 0, SPANS[1], 1
     chart = judgements.chart(series, phase)
     while at < len(cycles):
         offered = samples.part(at, at + span)
