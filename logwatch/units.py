@@ -41,7 +41,7 @@ def format_duration(seconds: float) -> str:
         raise ValueError(f"{seconds!r} is not a duration")
     counts = {unit: seconds / size for unit, size in _WRITTEN.items() if seconds >= size}
     for unit, count in counts.items():
-        if count == round(count, 4) and count < 1e5:
+        if round(count, 9) == round(count, 4) and count < 1e5:
             return f"{count:.9g}{unit}"
     largest = next(((unit, count) for unit, count in counts.items() if unit not in {"d", "h"}), ("s", 0.0))
     return f"{largest[1]:.9g}{largest[0]}"

@@ -42,7 +42,15 @@ def test_what_is_written_is_read_back(seconds):
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.0205, "20.5ms"), (0.017, "17ms"), (30, "30s"), (604800, "7d"), (0, "0s"), (2.1e-6, "2.1us")],
+    [
+        (0.0205, "20.5ms"),
+        (0.017, "17ms"),
+        (30, "30s"),
+        (604800, "7d"),
+        (0, "0s"),
+        (2.1e-6, "2.1us"),
+        (0.002861, "2.861ms"),
+    ],
 )
 def test_durations_are_written_short(seconds, text):
     """In the largest unit that needs few digits."""

@@ -10,16 +10,17 @@ import click
 
 from logwatch.commands.common import POSITIVE, Number, config_option, format_option
 from logwatch.config import load_config
+from logwatch.errors import Problem, SourceError
 from logwatch.units import milliseconds
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from logwatch.judging.compare import Comparison, PhaseChange
-    from logwatch.judging.economics import Economics
 
 CHANGED = 1
 WIDTH = 100
+MOST_NEEDED = 10_000
 LONGEST = 2000
 """Characters of a sentence that quotes a log."""
 _SAYS = {"same": "No significant change", "changed": "Changed", "cannot_tell": "Cannot tell"}
@@ -64,9 +65,14 @@ def command(
     (old_path, old), (new_path, new) = chosen(good), chosen(bad)
     old_runs = read_runs(old_path, config)
     new_runs = old_runs if new_path == old_path else read_runs(new_path, config)
+    before = the_run(old_runs, old_path, old, first=new_path == old_path)
+    after = the_run(new_runs, new_path, new)
+    if before is after and None in {old, new}:
+        what = f"there is nothing to compare its run {before.number} with: it holds {len(old_runs)} run with samples"
+        raise SourceError(Problem(old_path, what, "name another log, or another run of it (`LOG#1`)"))
     found = compare(
-        the_run(old_runs, old_path, old, first=new_path == old_path),
-        the_run(new_runs, new_path, new),
+        before,
+        after,
         floor=floor / 100,
         alpha=alpha,
         baseline_tokens_per_second=baseline or config.speculation.baseline_tokens_per_second,
@@ -128,7 +134,7 @@ def as_markdown(found: Comparison) -> str:
         if rows:
             lines += ["", f"| {title} | before | after |", "|---|---|---|"]
             lines += [
-                f"| {text(name)} | {text(_short(old))} | {text(_short(new))} |" for name, old, new in rows
+                f"| {text(name)} | {' | '.join(map(text, _both(old, new)))} |" for name, old, new in rows
             ]
     return "\n".join(lines)
 
@@ -158,7 +164,7 @@ def print_table(found: Comparison) -> None:
         if rows:
             console.print(f"\n{title}")
             for name, old, new in rows:
-                console.print(safe(f"  {name}: {_short(old)} -> {_short(new)}", LONGEST))
+                console.print(safe(f"  {name}: {' -> '.join(_both(old, new))}", LONGEST))
 
 
 _HEADS = ("phase", "before", "after", "ratio", "shift, 95 %", "p", "verdict")
@@ -170,21 +176,22 @@ def _headline(found: Comparison) -> str:
     if main is None:
         open_ones = {each.phase: each.needed for each in found.phases if each.needed is not None}
         needed = open_ones.get("target_verify", max(open_ones.values(), default=0))
-        more = f": about {needed} samples on each side are needed" if needed else ""
+        more = f": {_many(needed)} samples on each side are needed" if needed else ""
         return f"{_SAYS[found.verdict]}{more if found.verdict == 'cannot_tell' else ''}"
     cause = f", most likely {found.causes[0].cause}" if found.causes and found.causes[0].score else ""
     return f"{_SAYS[found.verdict]}: {main.phase} x {main.ratio:.2f}{cause}"
 
 
 def _sentences(found: Comparison) -> list[str]:
-    from logwatch.judging.economics import cost_sentence
+    from logwatch.outlets.report.wording import economics_text
 
     told = [
         f"Cause: {cause.cause}{f' ({cause.score:.2f})' if cause.score else ''}. {cause.evidence}"
         for cause in found.causes
     ]
     for side, each in zip(("Before", "After"), found.economics, strict=True):
-        told.append(f"{side}: {_throughput(each)} {cost_sentence(each)}".strip())
+        if worth := economics_text(each):
+            told.append(f"{side}: {worth}.")
     where = {(each.conditions, each.context) for each in found.phases if each.conditions}
     for conditions, context in sorted(where, key=lambda pair: (pair[1] is not None, pair[0])):
         at = "" if context is None else f" and {context:.0f} tokens of context"
@@ -192,19 +199,15 @@ def _sentences(found: Comparison) -> list[str]:
     for phase in found.phases:
         if phase.verdict == "cannot_tell":
             have = f"{phase.samples[0]} and {phase.samples[1]} samples"
-            told.append(f"{phase.phase}: {have} cannot tell; about {phase.needed} on each side would.")
+            told.append(f"{phase.phase}: {have} cannot tell; {_many(phase.needed)} on each side would.")
         if phase.spread_p_value is not None and phase.spread_p_value < 0.001:
             told.append(f"{phase.phase}: its spread or shape changed as well (p {phase.spread_p_value:.1g}).")
     return [*told, *found.notes]
 
 
-def _throughput(each: Economics) -> str:
-    parts = []
-    if each.tokens_per_cycle is not None:
-        parts.append(f"{each.tokens_per_cycle:.2f} tokens per cycle")
-    if each.estimated_tokens_per_second is not None:
-        parts.append(f"about {each.estimated_tokens_per_second:.1f} tok/s")
-    return f"{', '.join(parts)}." if parts else "no throughput known."
+def _many(needed: int | None) -> str:
+    """How many samples would tell; where they scatter so that no log would, a figure would only pretend."""
+    return "more than 10,000" if needed is None or needed > MOST_NEEDED else f"about {needed:,}"
 
 
 def _cells(each: PhaseChange) -> tuple[str, ...]:
@@ -251,6 +254,7 @@ def _rounded(value: float | None, factor: float = 1.0) -> float | None:
     return None if value is None else round(value * factor, 4)
 
 
-def _short(value: str | None) -> str:
-    text = "(not set)" if value is None else value
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _both(old: str | None, new: str | None) -> list[str]:
+    from logwatch.judging.case import both_short
+
+    return both_short(old, new, 60, "(not set)")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import click
+
+from logwatch.commands.common import printable
 from logwatch.errors import Problem, SourceError
 from logwatch.intake.archive import STANDARD_INPUT, open_archive
 from logwatch.judging.runs import Run, gather
@@ -30,6 +33,8 @@ def read_runs(path: str, config: Config) -> list[Run]:
                 gather(runs, path, item)
         for item in pipeline.finish():
             gather(runs, path, item)
+        if archive.damage:
+            click.echo(printable(f"logwatch: {path}: {archive.damage}"), err=True)
     found = [run for run in runs if run.cycles]
     if not found:
         hint = "set EAGLE3_PROFILE=1, or log decode batches; `logwatch grammar explain` tells what a line is"

@@ -73,8 +73,8 @@ def as_toml(tuning: Tuning, runs: list[Run], false_alarms_per_year: float) -> It
     for each in tuning.bands:
         yield ""
         yield from _band(each)
-    for phase, bucket, samples in tuning.skipped:
-        yield f"\n# {phase} at {bucket or 'any conditions'}: {samples} samples are too few for a band."
+    for phase, bucket, why in tuning.skipped:
+        yield f"\n# No band for {_plain(phase)} at {bucket or 'any conditions'}: {why}."
     for tuned in tuning.baselines:
         yield ""
         yield from _baseline(tuned)

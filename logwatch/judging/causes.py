@@ -6,9 +6,9 @@ first; where none is left, `unknown` says what was ruled out. Rules and their so
 
 | cause | speaks for it | speaks against it | source |
 |---|---|---|---|
-| `cuda_graph_off` | decode lines or reports without a graph, a setting, a message | those with one, a message of before | REPORTS 13-15 |
+| `cuda_graph_off` | work without a graph, a setting, a message | those with one, as before | REPORTS 13-15 |
 | `draft_graph_missing` | draft or extend grew alone, no graph captured | verify grew as well | REPORTS 17 |
-| `nccl_environment` | variables or transport changed, differ from the tuned run's, uneven | all equal, as before | REPORTS 35-41 |
+| `nccl_environment` | variables or transport changed, untuned, uneven | all equal, as before | REPORTS 35-41 |
 | `settings_changed` | server settings that differ, both values | none differs | REPORTS 33 |
 | `version_changed` | another engine version | the same one | REPORTS 23 |
 | `load` | a larger batch or a longer context | neither moved | REPORTS 31 |

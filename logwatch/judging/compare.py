@@ -21,7 +21,7 @@ from logwatch.judging.case import Case, changed
 from logwatch.judging.causes import likely_causes
 from logwatch.judging.causes_work import PARTS
 from logwatch.judging.conditions import TOKENS, WHOLE
-from logwatch.judging.economics import Economics, cycle_time_s, economics
+from logwatch.judging.economics import Economics, cycle_time_s, economics, speculates
 from logwatch.judging.facts import comparable
 from logwatch.judging.ranktests import (
     Difference,
@@ -127,6 +127,11 @@ def compare(
             notes.append(change)
         else:
             found.append(change)
+    notes += [
+        f"The {which} log is of a server without speculation: one token a step."
+        for which, run in (("first", good), ("second", bad))
+        if not any(map(speculates, run.cycles))
+    ]
     phases = tuple(_explained(sorted(found, key=lambda each: _order(each.phase))))
     verdict = _verdict(phases)
     return Comparison(
@@ -281,6 +286,7 @@ def _causes(good: Run, bad: Run, phases: tuple[PhaseChange, ...]) -> tuple[Cause
     parts = [each for each in moved if each.phase not in (*WHOLE, TOKENS)]
     main = max(parts or moved, key=lambda each: abs(each.shift))
     tokens = next((each for each in phases if each.phase == TOKENS), None)
+    drafts = any(map(speculates, bad.cycles))
     return likely_causes(
         Case(
             phase=main.phase,
@@ -288,7 +294,7 @@ def _causes(good: Run, bad: Run, phases: tuple[PhaseChange, ...]) -> tuple[Cause
             after=bad.facts,
             before=good.facts,
             ratios={each.phase: each.ratio for each in phases if each.phase in PARTS},
-            tokens=(tokens.before, tokens.after) if tokens else (None, None),
+            tokens=(tokens.before, tokens.after) if tokens and drafts else (None, None),
         )
     )
 
@@ -309,7 +315,7 @@ def _economics(run: Run, phases: tuple[PhaseChange, ...], baseline: float | None
     return economics(
         median(times) if times else None,
         median(tokens) if tokens else None,
-        baseline,
+        baseline if any(map(speculates, cycles)) else None,
         ends[0] if ends else None,
     )
 

@@ -85,6 +85,15 @@ def cycle_time_s(cycle: Cycle) -> float | None:
     return phases[longest] / cycle.shares[longest] or None
 
 
+def speculates(cycle: Cycle) -> bool:
+    """Whether the cycle is one of a server that drafts: without drafts, each decode step is one token."""
+    return (
+        "inferred_cycle" not in cycle.phases_s
+        or cycle.tokens_per_cycle != 1.0
+        or cycle.conditions.num_steps is not None
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Economics:
     """What one cycle costs and gives. None: the log or the options do not say.
@@ -103,10 +112,9 @@ class Economics:
 
 
 def economics_of(cycle: Cycle, baseline_tokens_per_second: float | None = None) -> Economics:
-    """Break-even of one report."""
-    return economics(
-        cycle_time_s(cycle), cycle.tokens_per_cycle, baseline_tokens_per_second, cycle.conditions.batch_size
-    )
+    """Break-even of one report; nothing breaks even where nothing is drafted."""
+    baseline = baseline_tokens_per_second if speculates(cycle) else None
+    return economics(cycle_time_s(cycle), cycle.tokens_per_cycle, baseline, cycle.conditions.batch_size)
 
 
 def economics(

@@ -20,6 +20,7 @@ CLIP = 4.0
 PENALTY = 3.0
 SURE = 4.0
 SHORTEST = 5
+FEW = 64
 LONGEST = 4000
 """Longer series are cut as means of blocks: the cost grows with the square."""
 
@@ -75,9 +76,11 @@ def noise(values: Array) -> tuple[float, float]:
     """Deviation and lag-1 autocorrelation around a level that may change now and then."""
     d = np.diff(values)
     scale = 1.4826 * float(np.median(np.abs(d - np.median(d)))) or float(np.std(d))
+    # Of a few differences the two of one spike would make the scale as large as the spike.
+    most = 2 * max(scale, 1.4826 * float(np.median(np.abs(d)))) if len(d) < FEW else math.inf
     for _ in range(8):
         inner = np.clip(d, -CLIP * scale, CLIP * scale)
-        new = float(np.sqrt(np.mean(inner**2)))
+        new = min(float(np.sqrt(np.mean(inner**2))), most)
         if abs(new - scale) <= 1e-3 * scale:
             break
         scale = new
@@ -91,9 +94,12 @@ def noise(values: Array) -> tuple[float, float]:
 
 
 def _clipped(values: Array, deviation: float) -> Array:
-    """Values within 4 deviations of their neighbourhood's median, so that spikes weigh no more than that."""
-    half = 10
-    padded = np.pad(values, half, mode="edge")
+    """Values within 4 deviations of their neighbourhood's median, so that spikes weigh no more than that.
+
+    The neighbourhood is short in a short series: else a step in it would be clipped away.
+    """
+    half = min(10, len(values) // 4)
+    padded = np.pad(values, half, mode="reflect")  # a spike at the end is one only
     middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1)
     clipped: Array = np.clip(values, middle - CLIP * deviation, middle + CLIP * deviation)
     return clipped

@@ -25,11 +25,12 @@ from logwatch.judging.compare import at_common_context, compare
 from logwatch.judging.conditions import TOKENS
 from logwatch.judging.judgements import USUAL_RATE, YEAR_S, Tuned
 from logwatch.judging.runs import Observed, Run, series_of
-from logwatch.judging.segments import noise, steps
+from logwatch.judging.segments import SHORTEST, noise, steps
 from logwatch.model import seconds_of
 
 FEWEST = 8
-SEGMENTED_FROM = 12
+WIDEST = 0.5
+"""Half a band's width over its centre, beyond which it tells nothing."""
 SURE_SLOPE = 4.0
 OPEN_AFTER = 3
 WIDEST_Z = 12.0
@@ -50,12 +51,12 @@ class Tuning:
     """What was learnt.
 
     Attributes:
-        skipped: (phase, conditions, samples) of what was seen too rarely.
+        skipped: (phase, conditions, why) of what has no band.
     """
 
     bands: tuple[TunedBand, ...]
     baselines: tuple[Tuned, ...]
-    skipped: tuple[tuple[str, str, int], ...]
+    skipped: tuple[tuple[str, str, str], ...]
 
 
 def tune(runs: list[Run], false_alarms_per_year: float = 1.0, floor: float = 0.02) -> Tuning:
@@ -78,27 +79,32 @@ def tune(runs: list[Run], false_alarms_per_year: float = 1.0, floor: float = 0.0
         raise BandError(*problems)
     bands: list[TunedBand] = []
     baselines: list[Tuned] = []
-    skipped: list[tuple[str, str, int]] = []
+    skipped: list[tuple[str, str, str]] = []
     for (phase, bucket), samples in _pooled(each).items():
         if _is_sum(phase, each):
             continue
         if phase != TOKENS:
             found = _band(phase, bucket, samples, false_alarms_per_year, floor)
-            if found is None:
-                skipped.append((phase, bucket, len(samples)))
+            if isinstance(found, str):
+                skipped.append((phase, bucket, found))
             else:
                 bands.append(found)
         if len(samples) >= FIRST:
             baselines.append(Tuned(phase, bucket, _baseline(samples)))
     if not bands:
-        most = max((count for _, _, count in skipped), default=0)
-        what = f"at most {most} samples at equal conditions, {FEWEST} are needed for a band"
-        raise BandError(Problem(", ".join(run.label for run in runs), what, "give a longer log"))
+        where = ", ".join(run.label for run in runs)
+        hint = f"{FEWEST} samples at equal conditions are needed; give a longer, steady log"
+        why = [f"no band for {_named(*each[:2])}: {each[2]}" for each in skipped]
+        raise BandError(*(Problem(where, what, hint) for what in why or ["no samples at equal conditions"]))
     return Tuning(tuple(bands), tuple(baselines), tuple(skipped))
 
 
+def _named(phase: str, bucket: str) -> str:
+    return f"{phase} at {bucket or 'any conditions'}"
+
+
 def _changes(run: Run, phase: str, samples: list[Observed], floor: float) -> list[Problem]:
-    if phase == TOKENS or len(samples) < SEGMENTED_FROM:
+    if phase == TOKENS or len(samples) < FEWEST:
         return []
     known = [each.context for each in samples if each.context is not None]
     context = fmean(known) if len(known) == len(samples) else None
@@ -111,7 +117,7 @@ def _changes(run: Run, phase: str, samples: list[Observed], floor: float) -> lis
             "is not known good as a whole",
             "give only logs, or runs (`LOG#2`), from before the change",
         )
-        for step in steps(values, least)
+        for step in steps(values, least, min(SHORTEST, len(samples) // 2))
     ]
 
 
@@ -144,10 +150,11 @@ def _is_sum(phase: str, each: list[dict[str, dict[str, list[Observed]]]]) -> boo
 
 def _band(
     phase: str, bucket: str, samples: list[Observed], false_alarms_per_year: float, floor: float
-) -> TunedBand | None:
+) -> TunedBand | str:
+    """The band, or why there is none."""
     n = len(samples)
     if n < FEWEST:
-        return None
+        return f"{n} samples are too few"
     values = [each.value for each in samples]
     contexts = [each.context for each in samples if each.context is not None]
     step = grid_step(values)
@@ -167,6 +174,10 @@ def _band(
     centre = level + slope * fmean(offsets)
     blur = slope * median([each.tokens for each in samples])
     half = max(z * deviation * math.sqrt(1 + 1 / n) + blur, floor * centre, 1.5 * step)
+    if half > WIDEST * centre:
+        return (
+            f"its {n} samples scatter too widely ({centre * 1e3:.2f} ms, deviation {deviation * 1e3:.2f} ms)"
+        )
     band = Band(
         phase=phase,
         low_s=_rounded(max(level - half, 0.0)),

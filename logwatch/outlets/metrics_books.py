@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from logwatch.judging.bands import Band
-from logwatch.judging.economics import cycle_time_s, economics
+from logwatch.judging.economics import cycle_time_s, economics, speculates
 from logwatch.model import (
     Change,
     Cycle,
@@ -242,7 +242,8 @@ class Books:
             rank.tokens_per_cycle = tokens
         cycle_s = cycle_time_s(item)
         if cycle_s is not None and is_amount(cycle_s):
-            now_worth = economics(cycle_s, rank.tokens_per_cycle, self.baseline, item.conditions.batch_size)
+            baseline = self.baseline if speculates(item) else None
+            now_worth = economics(cycle_s, rank.tokens_per_cycle, baseline, item.conditions.batch_size)
             rank.estimated_tokens_per_second = now_worth.estimated_tokens_per_second
             rank.breakeven_tokens_per_cycle = now_worth.breakeven_tokens_per_cycle
             rank.speedup_ratio = now_worth.speedup

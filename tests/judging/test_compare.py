@@ -166,8 +166,46 @@ def test_a_smaller_budget_of_false_alarms_makes_wider_bands():
 
 def test_tuning_needs_samples():
     """Too few samples at equal conditions are an error that says how many there are."""
-    with pytest.raises(BandError, match="at most 5 samples at equal conditions, 8 are needed"):
+    with pytest.raises(BandError, match="target_verify at any conditions: 5 samples are too few; 8 samples"):
         tune([run([0.019] * 5)])
+    with pytest.raises(BandError, match="no samples at equal conditions"):
+        tune([run([0.019] * 20, batch_size=1.5)])
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        pytest.param([0.019] * 5 + [0.029] * 5, "changes here from 19.0. ms to 29.0. ms", id="five and five"),
+        pytest.param([0.019, 0.029] * 5, "its 10 samples scatter too widely", id="up and down"),
+        pytest.param([0.019] * 4 + [0.029] * 4, "a.log:5: target_verify changes here", id="four and four"),
+    ],
+)
+def test_a_few_samples_make_no_band_that_holds_everything(values, said):
+    """What is too short or too wild to tell good from bad is refused: a band of 0 to 86 ms finds nothing."""
+    noise_s = np.random.default_rng(11).normal(0, 2e-5, len(values))
+    with pytest.raises(BandError, match=said):
+        tune([run(np.array(values) + noise_s)])
+
+
+@pytest.mark.parametrize("at", [0, 1, 5, 8, 11])
+def test_one_spike_in_a_short_series_is_no_change_inside(at):
+    """Wherever it lies, also at an end."""
+    values = 0.019 + np.random.default_rng(12).normal(0, 2e-5, 12)
+    values[at] += 0.02
+    [tuned] = tune([run(values)]).bands
+    assert (tuned.band.low_s, tuned.band.high_s) == pytest.approx((0.019 * 0.98, 0.019 * 1.02), rel=2e-3)
+
+
+def test_a_server_without_speculation_has_no_bad_draft():
+    """One token a step is what it gives; no draft is blamed, and nothing breaks even."""
+    good = run([0.019] * 8, num_steps=2)
+    plain = Run(
+        "b.log", 1, cycles=[cycle(phases={"inferred_cycle": 0.01}, line=n, tokens=1.0) for n in range(1, 9)]
+    )
+    found = compare(good, plain, baseline_tokens_per_second=82.2)
+    assert [cause.cause for cause in found.causes] == ["unknown"]
+    assert "The second log is of a server without speculation: one token a step." in found.notes
+    assert found.economics[1].breakeven_tokens_per_cycle is None
 
 
 def test_constants_are_equal_to_themselves():

@@ -70,3 +70,21 @@ def test_cost_sentence_of_the_field():
         "Speculation costs more than it gives: 60.5 tok/s against 82.2 without it "
         "(break-even 2.45 tokens a cycle, now 1.81)."
     )
+
+
+@pytest.mark.parametrize(
+    ("made", "drafts"),
+    [
+        pytest.param(cycle(phases={"inferred_cycle": 0.01}, tokens=1.0), False, id="one token a step"),
+        pytest.param(
+            cycle(phases={"inferred_cycle": 0.01}, tokens=1.0, num_steps=2), True, id="a draft that fails"
+        ),
+        pytest.param(cycle(phases={"inferred_cycle": 0.01}, tokens=1.9), True, id="accepted drafts"),
+        pytest.param(cycle(phases={"total_cycle": 0.019}, tokens=1.0), True, id="a report"),
+    ],
+)
+def test_without_speculation_nothing_breaks_even(made, drafts):
+    """A server without drafts is not called worth its drafts, however fast it is."""
+    now = economics_of(made, 82.2)
+    assert now.estimated_tokens_per_second
+    assert (now.speedup is not None, cost_sentence(now) != "") == (drafts, drafts)

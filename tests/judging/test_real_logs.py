@@ -1,5 +1,6 @@
 """The must-show of judging, on real logs of SGLang on H200s and on the field's two."""
 
+import gzip
 import json
 import random
 from pathlib import Path
@@ -60,6 +61,41 @@ def test_a_log_is_the_same_as_itself():
     """Nothing changed between a log and itself, and the exit status says so."""
     status, found = as_json("compare", log("01") + "#1", log("01") + "#1")
     assert (status, found["verdict"], found["causes"]) == (0, "same", [])
+
+
+def test_one_run_is_not_compared_with_itself_by_oversight(tmp_path):
+    """A log that was to hold two runs and holds one gives an error, not a verdict."""
+    result = CliRunner().invoke(cli, ["compare", log("01"), log("01")])
+    assert "there is nothing to compare its run 1 with" in str(result.exception)
+    two = tmp_path / "two.log"
+    two.write_text(Path(log("31")).read_text() + Path(log("34")).read_text())
+    assert run("compare", str(two), str(two)).exit_code == 1
+
+
+def test_speculation_on_and_off():
+    """Logs 01 and 04: the setting is named and no draft blamed; what long settings differ in is shown."""
+    text = run("compare", log("01"), log("04"), "--baseline", "204").stdout
+    assert text.startswith("Changed: tokens_per_cycle x 0.52, most likely settings_changed\n")
+    assert text.count("Cause: ") == 1
+    assert "speculative_algorithm from EAGLE3 to None" in text
+    assert "After: 1.00 tokens per cycle; about 203.7 tok/s.\n" in text
+    assert "bs=[1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, ... -> " in text
+    [run_04] = as_json("replay", log("04"), "--baseline", "204")[1]["runs"]
+    assert run_04["breakeven_tokens_per_cycle"] is None
+
+
+def test_a_log_that_is_cut_short_is_said_to_be(tmp_path):
+    """What is compared, tuned or measured is not the whole log then."""
+    cut = tmp_path / "cut.log.gz"
+    cut.write_bytes(gzip.compress(Path(log("01")).read_bytes())[:7000])
+    for arguments in (["compare", str(cut), log("02")], ["tune", str(cut)], ["breakeven", "--log", str(cut)]):
+        assert "cut short" in CliRunner().invoke(cli, arguments).stderr
+
+
+def test_hopeless_scatter_asks_for_no_figure_of_samples():
+    """More than 10,000 is said instead of 53,881, which no log would have."""
+    text = run("compare", log("01"), log("21")).stdout
+    assert "draft_forward: 19 and 5 samples cannot tell; more than 10,000 on each side would." in text
 
 
 def test_too_few_samples_say_how_many_are_needed():

@@ -321,6 +321,8 @@ class Collector:
     def _run_summary(self, rank: Rank) -> RunSummary:
         start = self._starts.get((rank.stream, rank.run))
         tokens = rank.tokens / rank.token_cycles if rank.token_cycles else None
+        steps = start.settings.get("speculative_num_steps", "None") if start else "None"
+        plain = tokens == 1.0 and rank.phases.keys() == {"inferred_cycle"} and steps == "None"
         return RunSummary(
             stream=rank.stream,
             rank=rank.rank,
@@ -332,7 +334,7 @@ class Collector:
             economics=economics(
                 rank.cycle_s.quantile(0.5) if rank.cycle_s.count else None,
                 tokens,
-                self.baseline,
+                None if plain else self.baseline,
                 rank.batch.quantile(0.5) if rank.batch.count else None,
             ),
         )
