@@ -267,7 +267,8 @@ class Books:
         if item.change is Change.RESOLVED:
             is_open.pop(item.key, None)
         elif len(is_open) < MAX_OPEN_INCIDENTS:
-            is_open[item.key] = OpenIncident(label(item.stream), label(item.rank or ""), phase, kind)
+            where = label(item.stream), label(item.rank or "")
+            is_open[item.key] = OpenIncident(*where, phase, kind, item.severity)
 
 
 def reason_of(item: Malformed) -> str:

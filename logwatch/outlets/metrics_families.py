@@ -6,7 +6,7 @@ Only this file knows the names; the contract fixes them. What is put goes to a p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -42,6 +42,10 @@ HELP: Mapping[str, tuple[str, str]] = {
     "generation_tokens_per_second": ("gauge", "Generation throughput that the last decode line states."),
     # Incidents.
     "incident_open": ("gauge", "1 while an incident of this kind is open, else 0."),
+    "incident_severity": (
+        "gauge",
+        "Severity of the open incident of this kind: 3 critical, 2 warning, 1 info; 0 if none is open.",
+    ),
     "incidents": ("counter", "Incidents opened."),
     # What runs there.
     "run": ("info", "Settings of the newest run, from its server_args line."),
@@ -75,6 +79,9 @@ HELP: Mapping[str, tuple[str, str]] = {
     "build": ("info", "Version of logwatch, and of the Python that runs it."),
 }
 """Every family by its name without prefix and without `_total` or `_info`: its type and its help."""
+
+SEVERITIES = {"info": 1, "warning": 2, "critical": 3}
+"""Values of `incident_severity`."""
 
 OF_LOGWATCH = tuple(list(HELP)[list(HELP).index("open_files") :])
 """The last families: those that no stream has a part in."""
@@ -148,9 +155,9 @@ def write_bands(pen: Pen, stream: str, bands: Bands) -> None:
 
 
 def write_rank(
-    pen: Pen, stream: str, tags: str, rank: RankMemory, is_open: Collection[tuple[str, str]]
+    pen: Pen, stream: str, tags: str, rank: RankMemory, is_open: Mapping[tuple[str, str], int]
 ) -> None:
-    """What a rank has besides its phases. Incidents that are open are given by phase and kind."""
+    """What a rank has besides its phases. Severities of open incidents are given by phase and kind."""
     labels = {"rank": tags, "stream": stream}
     pen.add("tokens_per_cycle", labels, rank.tokens_per_cycle)
     pen.add("estimated_tokens_per_second", labels, rank.estimated_tokens_per_second)
@@ -165,6 +172,7 @@ def write_rank(
             which = labels | {"phase": phase, "kind": kind}
             pen.add("incidents", which, count)
             pen.add("incident_open", which, (phase, kind) in is_open)
+            pen.add("incident_severity", which, is_open.get((phase, kind), 0))
 
 
 def write_phase(pen: Pen, stream: str, tags: str, name: str, phase: PhaseMemory, bands: Bands) -> None:
@@ -199,10 +207,11 @@ def write_itself(pen: Pen, memory: MetricsMemory, facts: Facts) -> None:
     pen.add("build", dict(facts.build), 1)
 
 
-def open_kinds(memory: MetricsMemory) -> dict[tuple[str, str], frozenset[tuple[str, str]]]:
-    """Phase and kind of the open incidents, by stream and rank."""
-    found: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
+def open_kinds(memory: MetricsMemory) -> dict[tuple[str, str], dict[tuple[str, str], int]]:
+    """Severity of the open incidents by phase and kind, by stream and rank: the gravest of each."""
+    found: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
     for each in memory.open_incidents.values():
-        where = each.stream, each.rank
-        found[where] = found.get(where, frozenset()) | {(each.phase, each.kind)}
+        kinds = found.setdefault((each.stream, each.rank), {})
+        what = each.phase, each.kind
+        kinds[what] = max(kinds.get(what, 0), SEVERITIES.get(each.severity, SEVERITIES["critical"]))
     return found

@@ -125,12 +125,13 @@ class RankMemory:
 
 @dataclass(slots=True)
 class OpenIncident:
-    """Where an open incident shows in `logwatch_incident_open`."""
+    """Where an open incident shows in `logwatch_incident_open`, and how grave it is."""
 
     stream: str
     rank: str
     phase: str
     kind: str
+    severity: str = "critical"
 
 
 @dataclass(slots=True)

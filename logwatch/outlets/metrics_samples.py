@@ -59,7 +59,7 @@ def families_of(memory: MetricsMemory, facts: Facts) -> Iterable[Metric]:
     for name, stream in memory.streams.items():
         write_stream(pen, name, stream, memory.bands)
         for tags, rank in stream.ranks.items():
-            write_rank(pen, name, tags, rank, is_open.get((name, tags), ()))
+            write_rank(pen, name, tags, rank, is_open.get((name, tags), {}))
             for phase, each in rank.phases.items():
                 write_phase(pen, name, tags, phase, each, memory.bands)
     if not memory.streams:

@@ -82,7 +82,7 @@ class _Part(NamedTuple):
     """The text of one stream, rank or phase by family, and what it was written from."""
 
     source: object
-    is_open: frozenset[tuple[str, str]]
+    is_open: Mapping[tuple[str, str], int]
     text: Mapping[str, str]
 
 
@@ -104,7 +104,7 @@ class Pages:
         """The lines of the streams, by family."""
         before = self._parts if self._bands == memory.bands else {}
         parts: dict[tuple[str, ...], _Part] = {}
-        is_open, none_open = open_kinds(memory), frozenset[tuple[str, str]]()
+        is_open, none_open = open_kinds(memory), dict[tuple[str, str], int]()
         for name, stream in memory.streams.items():
             part = before.get((name,))
             if part is None or part.source is not stream:

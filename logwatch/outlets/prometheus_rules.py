@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from logwatch.outlets.deliver_text import NAMES, SUMMARIES, VERIFY, phase_words
+from logwatch.outlets.metrics_families import SEVERITIES
 
 STREAM = "job, instance, stream"
 PHASE = f"{STREAM}, phase"
@@ -58,84 +59,68 @@ def spec_rules(settings: RuleSettings) -> Iterator[dict[str, Any]]:
     """Alerts about the server that is watched.
 
     Each needs an open incident: what the last sample says holds on while a server idles, and one odd report before
-    a quiet night is no reason to wake anybody. Gauges only give the figure.
+    a quiet night is no reason to wake anybody. Its severity is the incident's, as in what logwatch sends itself: a
+    phase that is slower because of a larger batch is `info`, which no rule tells. Gauges only give the figure.
     """
     where = "{{ $labels.stream }} ({{ $labels.instance }})"
     for phase, severity in settings.severities.items():
-        name = VERIFY if phase == "target_verify" else NAMES["out_of_band"]
-        selector = f"{{phase={json.dumps(phase)}}}"
-        # Which side it left by: reports that are inside, while it is not over yet, do not change that.
-        for side, comparison, edge, worst in (("above", ">", "high", "max"), ("below", "<", "low", "min")):
+        for each in dict.fromkeys((severity, "warning")):  # a phase that is suddenly too good is a warning
             yield _alert(
                 settings,
-                name,
-                f"{worst} by ({PHASE}) ({worst}_over_time(logwatch_phase_seconds{selector}[15m])"
-                f" {comparison} logwatch_band_{edge}_seconds{selector}"
-                f" and on ({PHASE}, rank) {_is_open('out_of_band')})",
+                VERIFY if phase == "target_verify" else NAMES["out_of_band"],
+                f"max by ({PHASE}) (logwatch_phase_seconds{{phase={json.dumps(phase)}}}"
+                f" and on ({PHASE}, rank) {_is_open('out_of_band', each)})",
                 "0s",
-                severity if side == "above" else "warning",
-                f"{phase_words(phase)} is {side} its tuned band.",
-                f"{phase_words(phase)} takes {{{{ $value | humanizeDuration }}}} a cycle on {where}.",
+                each,
+                f"{phase_words(phase)} is outside its tuned band.",
+                f"{phase_words(phase)} took {{{{ $value | humanizeDuration }}}} a cycle in the last report of"
+                f" {where}.",
             )
     if settings.baseline:
         yield _alert(
             settings,
             NAMES["slower_than_baseline"],
             f"min by ({STREAM}) (logwatch_speculation_speedup_ratio and on ({STREAM}, rank)"
-            f" {_is_open('slower_than_baseline')})",
+            f" {_is_open('slower_than_baseline', 'critical')})",
             "0s",
             "critical",
-            "Speculative decoding is slower than decoding without it.",
+            SUMMARIES["slower_than_baseline"],
             f"{where} reaches {{{{ $value | humanizePercentage }}}} of the throughput that it has without"
             " speculation.",
             phase="speculation",
         )
-    yield _alert(
-        settings,
-        NAMES["acceptance_dropped"],
-        f"min by ({STREAM}) (logwatch_tokens_per_cycle and on ({STREAM}, rank)"
-        f" {_is_open('acceptance_dropped')})",
-        "0s",
-        "warning",
-        "The draft's tokens are accepted less often than before.",
-        f"{where} gets {{{{ $value | humanize }}}} tokens a cycle; the status page says how many it had.",
-        phase="tokens_per_cycle",
-    )
-    for kind, severity, summary, description in (
-        (
-            "level_shift|spread|second_mode",
-            "warning",
-            "A phase has moved to another level.",
-            f"{{{{ $labels.phase }}}} on {where} is not what it was; the status page says since when.",
-        ),
-        (
-            "graph_lost",
-            "critical",
-            "Target verify runs without CUDA graphs.",
-            f"{where} replayed CUDA graphs before and does not now.",
-        ),
-        (
-            "draft_does_nothing",
-            "critical",
-            SUMMARIES["draft_does_nothing"],
-            f"{where} gets exactly one token a cycle.",
-        ),
+    for each in ("critical", "warning"):
+        yield _alert(
+            settings,
+            NAMES["acceptance_dropped"],
+            f"min by ({STREAM}) (logwatch_tokens_per_cycle and on ({STREAM}, rank)"
+            f" {_is_open('acceptance_dropped', each)})",
+            "0s",
+            each,
+            SUMMARIES["acceptance_dropped"],
+            f"{where} gets {{{{ $value | humanize }}}} tokens a cycle; the status page says how many it had.",
+            phase="tokens_per_cycle",
+        )
+    phase_on = f"{{{{ $labels.phase }}}} on {where}"
+    moved = "level_shift|spread|second_mode", "A phase has moved to another level."
+    for kinds, summary, severities, description in (
+        (*moved, ("critical", "warning"), f"{phase_on} is not what it was; the status page says since when."),
+        ("graph_lost", None, ("critical",), f"{where} replayed CUDA graphs before and does not now."),
+        ("draft_does_nothing", None, ("critical",), f"{where} gets exactly one token a cycle."),
         (
             "one_rank_slow",
-            "warning",
             "One rank is slower than the others.",
-            f"{{{{ $labels.phase }}}} on {where} takes longer on one rank.",
+            ("warning",),
+            f"{phase_on} takes longer on one rank.",
         ),
-        (
-            "silence",
-            "warning",
-            SUMMARIES["silence"],
-            f"{where} answers requests without a decode line or report.",
-        ),
+        ("silence", None, ("warning",), f"{where} answers requests without a decode line or report."),
     ):
-        expression = f"max by ({PHASE}) ({_is_open(kind)})"
-        name = NAMES[kind.partition("|")[0]]
-        yield _alert(settings, name, expression, "0s", severity, summary, description)
+        first = kinds.partition("|")[0]
+        for each in severities:
+            expression = f"max by ({PHASE}) ({_is_open(kinds, each)})"
+            yield _alert(
+                settings, NAMES[first], expression, "0s", each, summary or SUMMARIES[first], description
+            )
 
 
 def health_rules(settings: RuleSettings) -> Iterator[dict[str, Any]]:
@@ -258,9 +243,10 @@ def rule_file(settings: RuleSettings) -> str:
     return head + _yaml({"groups": groups})
 
 
-def _is_open(kinds: str) -> str:
+def _is_open(kinds: str, severity: str) -> str:
     """Selects ranks and phases with an open incident of these kinds (a regular expression where several)."""
-    return f'logwatch_incident_open{{kind{"=~" if "|" in kinds else "="}"{kinds}"}} == 1'
+    match = "=~" if "|" in kinds else "="
+    return f'logwatch_incident_severity{{kind{match}"{kinds}"}} == {SEVERITIES[severity]}'
 
 
 def _alert(

@@ -95,6 +95,23 @@ def all_samples(metrics):
             1,
             id="an incident that opened before the counters were lost is open",
         ),
+        pytest.param(
+            [incident()], "incident_severity", VERIFY | {"kind": "out_of_band"}, 3, id="a critical incident"
+        ),
+        pytest.param(
+            [incident(), incident(Change.EXPLAINED, severity="info")],
+            "incident_severity",
+            VERIFY | {"kind": "out_of_band"},
+            1,
+            id="an incident that load explains",
+        ),
+        pytest.param(
+            [incident(), incident(Change.RESOLVED)],
+            "incident_severity",
+            VERIFY | {"kind": "out_of_band"},
+            0,
+            id="none that is open",
+        ),
         pytest.param([read()], "read_bytes_total", NODE7, 1000, id="bytes read"),
         pytest.param([read()], "lines_total", NODE7 | {"outcome": "matched"}, 8, id="lines by outcome"),
         pytest.param(
