@@ -196,12 +196,16 @@ class Followed:
                 self._add_pipe(Source(path, source.name))
             elif (facts := _regular(path)) is None:
                 continue
-            elif any(os.path.join(directory, base) in there for base in bases_of(name)):
+            elif any(self._is_base(os.path.join(directory, base), there) for base in bases_of(name)):
                 late.append((path, facts))
             elif facts.identity not in self.shop.known:
                 self._discover(source, path, facts, first=first)
         for path, facts in sorted(late, key=lambda found: age(found[0], found[1].modified_ns)):
             self._discover_rotated(source, path, facts, first=first)
+
+    def _is_base(self, path: str, there: set[str]) -> bool:
+        """Whether a file of this name may have been rotated: it is there, or it is followed and will come again."""
+        return path in there or os.path.abspath(path) in self.shop.lineages
 
     def _discover(self, source: Source, path: str, facts: Facts, *, first: bool) -> None:
         lineage, goes_on = self._begin(source, path)
@@ -269,6 +273,8 @@ class Followed:
                 and not feed.parts
                 and feed.path not in fixed
                 and now - feed.missing_since > RETIRE_S
+                # As long as rotated copies lie there, it must be remembered that they were read.
+                and next(self.shop.listings.siblings(feed.path), None) is None
             ):
                 self._drop(stream)
 

@@ -46,9 +46,9 @@ def same_time(one_ns: int, other_ns: int) -> bool:
 
 def is_backup(part: Part, now: Facts, path: str, copy: Facts) -> bool:
     """Whether a file that repeats the live one can be its copy, made before a truncation that is still to come."""
-    if part.final or part.nameless or copy.modified_ns <= part.since_ns:
+    if part.final or part.nameless:
         return False
-    if now.modified_ns <= copy.modified_ns:
+    if part.since_ns < copy.modified_ns and now.modified_ns <= copy.modified_ns:
         return True
     # Written to since: one that was truncated and filled again, of lines that are all the same, looks like that too.
     return now.size > copy.size and bool(asks(path, partial(lines_differ, copy.size)))

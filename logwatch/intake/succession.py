@@ -203,8 +203,7 @@ class Succession:
         if done is not None and not self.beside.is_unknown(self.path, facts):
             return
         if self.parts:
-            self._succeed(self.parts[-1], facts)
-            self._live(facts)
+            self._succeed(self.parts[-1], self._live(facts))
             return
         live = self._live(facts)
         if self.absent_ns:
@@ -212,22 +211,23 @@ class Succession:
             self.parts[:0] = self.beside.between(self.absent_ns - TICK_NS, {live.identity})
             self.absent_ns = 0
 
-    def _succeed(self, old: Part, facts: Facts) -> int:
+    def _succeed(self, old: Part, live: Part) -> int:
         """Line up what came between a file that lost its name and the one that has it now; how many files."""
         old.nameless = True
         was, seen_ns = old.identity, old.modified_ns
         found = self.beside.find(old)
         if found:
             self._verify(old)  # it may have been truncated before it was renamed
-            old = self.parts[-1]
+            old = self.parts[self.parts.index(live) - 1]
         old.final = True
         since_ns = old.modified_ns if old.identity == was else seen_ns  # a copy may have a time of its own
-        between = self.beside.between(since_ns, {facts.identity, old.identity})
+        between = self.beside.between(since_ns, {live.identity, old.identity})
         if not found:
             if old.offset == 0 and between:
                 old.size = 0  # nothing was read of it, so its copy is among those in between
             self._gone(old)
-        self.parts += between
+        at = self.parts.index(live)
+        self.parts[at:at] = between
         return len(between)
 
     def _live(self, facts: Facts) -> Part:
@@ -263,8 +263,7 @@ class Succession:
             old.see(facts)
             self._shop.known[facts.identity] = self
             return
-        count = self._succeed(old, facts)
-        self._live(facts)
+        count = self._succeed(old, self._live(facts))
         self._say("rotated", f"{self.path} was rotated; {1 + count} file(s) to finish first")
 
     def _is_moved(self, old: Part, facts: Facts) -> bool:

@@ -16,7 +16,7 @@ from logwatch.intake.wake import Waker
 from logwatch.model import Cycle, Read
 from tests.daemon_kit import metric, running, watch_config
 from tests.following import test_rotation
-from tests.following.harness import Follower, append, serials, text
+from tests.following.harness import Follower, append, pack, serials, text
 
 PHASE = "[2026-02-11 08:15:02 TP0]   Target verify:     28.96 ms/cyc  ( 97.0%)\n"
 
@@ -312,6 +312,62 @@ def test_power_cut_takes_the_end_of_the_log(tmp_path, lost, end, down):
     assert len(text(again[:twice])) <= max(lost, 20_000)
     assert again[-100:] == stamped(20_001, 20_100)
     assert follower.said("truncated")
+    follower.close()
+
+
+def test_packed_while_no_new_log_is_there(tmp_path, follow):
+    """A rotated log is packed before the server opens a new one, and the glob matches it: it is read once."""
+    path = tmp_path / "a.log"
+    append(path, serials(1, 100))
+    follower = follow(tmp_path / "a.log*")
+    path.rename(tmp_path / "a.log.1")
+    follower.read()
+    pack(tmp_path / "a.log.1")
+    follower.read()
+    append(path, serials(101, 102))
+    follower.read()
+    assert follower.lines == {"a.log": serials(1, 102)}
+
+
+def test_rotated_copies_outlive_their_log(tmp_path, follow):
+    """What is left of a log that was deleted long ago is not read again, though the glob matches it."""
+    path = tmp_path / "a.log"
+    append(path, serials(1, 100))
+    follower = follow(tmp_path / "a.log*")
+    path.rename(tmp_path / "a.log.1")
+    append(path, serials(101, 102))
+    follower.read()
+    path.unlink()
+    for _ in range(10):
+        follower.clock.now += 100
+        follower.read()
+    follower.restart()
+    follower.read()
+    assert follower.lines == {"a.log": serials(1, 102)}
+    (tmp_path / "a.log.1").unlink()
+    for _ in range(10):
+        follower.clock.now += 100
+        follower.read()
+    assert not follower.tail.streams
+
+
+@pytest.mark.parametrize("written", [True, False], ids=["written to since", "not written to since"])
+def test_backup_of_a_log_that_nobody_looked_at_yet(tmp_path, written):
+    """After an unseen rotation the new log was copied, as administrators do: it is read once."""
+    path = tmp_path / "a.log"
+    append(path, stamped(1, 100))
+    follower = Follower(Source(str(path), start="beginning"))
+    follower.read()
+    path.rename(tmp_path / "a.log.1")
+    append(path, stamped(101, 150))
+    os.utime(path, ns=(path.stat().st_mtime_ns + 10**9,) * 2)
+    (tmp_path / "a.log.bak").write_bytes(path.read_bytes())
+    os.utime(tmp_path / "a.log.bak", ns=(path.stat().st_mtime_ns + 10**9,) * 2)
+    if written:
+        append(path, stamped(151, 152))
+        os.utime(path, ns=(path.stat().st_mtime_ns + 3 * 10**9,) * 2)
+    follower.read()
+    assert follower.all == stamped(1, 152 if written else 150)
     follower.close()
 
 
