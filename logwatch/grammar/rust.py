@@ -132,22 +132,24 @@ class BulkReader:
             ignored = pl.any_horizontal(*(pl.col("text").str.starts_with(text) for text in self._ignore))
             left = left.filter(~ignored)
         tables: list[Table] = []
+        apart: list[pl.Series] = []
         for rule in self._rules:
             if left.is_empty():
                 break
-            if not rule.in_columns:
-                continue
             has_anchor = pl.col("text").str.contains(rule.rule.anchor, literal=True)
             candidates = left.filter(has_anchor)
             if candidates.is_empty():
                 continue
-            frames, rest = rule.read(candidates)
-            if frames:
-                tables.extend(Table(rule.rule.kind, frame) for frame in frames)
-                left = pl.concat([left.filter(~has_anchor), rest])
+            frames, rest = rule.read(candidates) if rule.in_columns else ([], candidates)
+            tables.extend(Table(rule.rule.kind, frame) for frame in frames)
+            # Of what it has not read it may yet read some, singly: no rule behind it may take that.
+            matches = pl.col("text").str.contains(rule.regex)
+            apart.append(rest.filter(matches)["row"])
+            if frames or len(apart[-1]):
+                left = pl.concat([left.filter(~has_anchor), rest.filter(~matches)])
         singles: list[tuple[int, Parsed | Failed]] = []
         # Columns in the message count from its first character: the unstripped text is read again.
-        for row in left["row"].sort():
+        for row in pl.concat([left["row"], *apart]).sort():
             outcome = self._reader.read(texts[row])
             if outcome is not None:
                 singles.append((row, outcome))
@@ -162,6 +164,7 @@ class _RuleColumns:
         shape = fixed_shape(rule)
         self._has_pairs = pairs_of(rule) is not None
         self._shapes: list[Shape] = [] if self._has_pairs else [shape]
+        self.regex = (head_shape(rule) if self._has_pairs else shape).regex
         self.in_columns = not any(group.kind.gives == "map" for group in shape.groups)
         self._single = RuleReader(rule)
 

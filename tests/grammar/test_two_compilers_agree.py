@@ -109,6 +109,19 @@ def test_rust_reads_every_expression():
         assert set(rule.groups) <= names, rule.name
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "server_args=ServerArgs(model_path='m', served_model_name='memory leak detected!')",
+        "server_args=None falling back to eager path",
+        "Decode batch, #running-req: 0000000000000001, x: CUDA error: y",
+    ],
+)
+def test_the_first_rule_wins_in_columns_too(text):
+    """A line that columns cannot hold is not left to a rule that comes later."""
+    agree(SHIPPED, [text] * 3)
+
+
 def test_odd_values_do_not_use_up_the_shapes():
     """A line that columns cannot hold (sixteen digits, still sane) is read singly, in every chunk, and no more."""
     bulk = BulkReader(SHIPPED)
