@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -267,7 +268,7 @@ def _fields(fields: Mapping[str, Value]) -> str:
 @config_option
 @directory_option
 def explain(line: str, config_path: Path | None, directories: tuple[Path, ...]) -> None:
-    """Say which record LINE is, or where and why not.
+    """Say which record LINE is (or each of several), or where and why not.
 
     \b
     Example:
@@ -279,12 +280,15 @@ def explain(line: str, config_path: Path | None, directories: tuple[Path, ...]) 
 
     grammars = _grammars(config_path, directories)
     reader, framing = Reader(grammars), Framing()
-    frames = [*framing.feed(Line(Place("-", 0, 1), line.rstrip("\r\n"))), *framing.finish()]
+    texts = line.strip("\r\n").split("\n")
+    lines = (Line(Place("-", 0, number), text.rstrip("\r")) for number, text in enumerate(texts, start=1))
+    frames = [*chain.from_iterable(map(framing.feed, lines)), *framing.finish()]
     for frame in frames:
         found = reader.read(frame.text)
         if len(frames) > 1 or frame.column > 1:
             tags = f"time {frame.time or 'none'}, rank {frame.rank or 'none'}"
-            click.echo(f"Message from column {frame.column} on ({tags}).")
+            which = f"Line {frame.place.line}, message" if len(texts) > 1 else "Message"
+            click.echo(f"{which} from column {frame.column} on ({tags}).")
         if found is None:
             click.echo("\n".join(_passed_over(grammars, frame.text)))
         elif isinstance(found, Failed):

@@ -118,6 +118,16 @@ def test_test_of_a_missing_file():
             ],
             id="malformed",
         ),
+        pytest.param(
+            "EAGLE3_PROFILE 100 cycles\r\n  Target verify: 19.14 ms/cyc\n",
+            [
+                "Line 1, message from column 1",
+                "A record `report`",
+                "Line 2, message from column 1",
+                "A record `phase`",
+            ],
+            id="two lines",
+        ),
         pytest.param("hello", ["No record: no grammar's anchor stands in it."], id="nothing"),
         pytest.param(
             "x via y",
