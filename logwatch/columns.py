@@ -83,6 +83,35 @@ class Between:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What bands say of one phase, cycle by cycle.
+
+    Attributes:
+        low, centre, high: The limits.
+        sides: 1 above, -1 below, 0 inside.
+    """
+
+    low: Floats
+    centre: Floats
+    high: Floats
+    sides: Ints
+
+    def part(self, begin: int, end: int) -> Judged:
+        """Of some cycles, as views."""
+        cut = slice(begin, end)
+        return Judged(self.low[cut], self.centre[cut], self.high[cut], self.sides[cut])
+
+    def limits(self, at: int) -> Limits:
+        """Of one cycle."""
+        return Limits(self.low[at].item(), self.centre[at].item(), self.high[at].item())
+
+    @property
+    def moves(self) -> bool:
+        """Whether not all limits are the same."""
+        return any(bool((edge != edge[0]).any()) for edge in (self.low, self.centre, self.high))
+
+
 @dataclass(slots=True)
 class CycleColumns:
     """Consecutive whole cycles of one rank in one run that no band or chart may ignore.
@@ -94,7 +123,7 @@ class CycleColumns:
         tokens_per_cycle, batch_size, context_tokens: All known, or None where all are unknown.
         graph: 1, 0, or -1 where unknown.
         fixed: The conditions that are the same in all.
-        judged: By phase the band's limits, and the side of each value: 1 above, -1 below, 0 inside.
+        judged: By phase what its bands say.
     """
 
     stream: str
@@ -112,7 +141,7 @@ class CycleColumns:
     context_tokens: Floats | None
     graph: Ints
     fixed: Conditions
-    judged: dict[str, tuple[Limits, Ints]] = field(default_factory=dict)
+    judged: dict[str, Judged] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """How many cycles."""
@@ -133,7 +162,7 @@ class CycleColumns:
             batch_size=_cut(self.batch_size, cut),
             context_tokens=_cut(self.context_tokens, cut),
             graph=self.graph[cut],
-            judged={name: (limits, sides[cut]) for name, (limits, sides) in self.judged.items()},
+            judged={name: each.part(begin, end) for name, each in self.judged.items()},
         )
 
     def cycle(self, at: int) -> Cycle:

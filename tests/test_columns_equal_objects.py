@@ -31,7 +31,13 @@ OTHERS = {
     "own bands": replace(SETTINGS, bands=BANDS),
     "a baseline": replace(SETTINGS, rules=Rules(baseline_tokens_per_second=95.5)),
     "bands by context": replace(
-        SETTINGS, bands=(Band("target_verify", 0.017, 0.021, per_context_token_s=1e-8),)
+        SETTINGS,
+        bands=(
+            Band("target_verify", 0.01885, 0.01915, per_context_token_s=1.9e-9),
+            Band("target_verify", 0.0187, 0.0194, when={"batch_size": 2}, per_context_token_s=1e-9),
+            Band("target_verify", 0.0187, 0.0194, open_after=2, when={"batch_size": 4, "graph": True}),
+            Band("draft_extend", 0.00058, 0.00062, when={"batch_size": "1..4"}, per_context_token_s=1e-10),
+        ),
     ),
 }
 BULK = Bulk(load_grammars())
@@ -250,16 +256,21 @@ def test_each_mishap_gives_the_same(what):
 
 
 @pytest.mark.parametrize(
-    ("rank", "header", "decodes"),
+    ("rank", "header", "decodes", "chosen"),
     [
-        pytest.param("", "[EAGLE3 profile] 100 cycles", 3, id="no rank"),
+        pytest.param("", "[EAGLE3 profile] 100 cycles", 3, "defaults", id="no rank"),
         pytest.param(
-            " TP0", "EAGLE3_PROFILE 100 cycles, batch 1.0, graph 100.0%", 0, id="batch in the header"
+            " TP0",
+            "EAGLE3_PROFILE 100 cycles, batch 1.0, graph 100.0%",
+            0,
+            "defaults",
+            id="batch in the header",
         ),
-        pytest.param(" DP1 TP0", "EAGLE3_PROFILE 50 cycles, graph 100.0%", 1, id="data-parallel"),
+        pytest.param(" DP1 TP0", "EAGLE3_PROFILE 50 cycles, graph 100.0%", 1, "defaults", id="data-parallel"),
+        pytest.param(" TP0", "EAGLE3_PROFILE 100 cycles", 2, "bands by context", id="bands by context"),
     ],
 )
-def test_a_steady_log_is_nearly_all_columns(rank, header, decodes):
+def test_a_steady_log_is_nearly_all_columns(rank, header, decodes, chosen):
     """Where nothing happens, objects are few."""
-    many = check(Server(1, [], rank, header, decodes).log(1500, 0.0), 300_000, SETTINGS)
+    many = check(Server(1, [], rank, header, decodes).log(1500, 0.0), 300_000, OTHERS[chosen])
     assert many > 1300

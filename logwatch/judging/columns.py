@@ -108,12 +108,12 @@ class Columns:
         every, rank = np.arange(len(columns)), columns.rank or "-"
         watched = []
         first = columns.cycle(0).conditions
-        for phase, (limits, sides) in columns.judged.items():
-            values = columns.phases_s[phase]
-            shares = values / limits.centre if limits.centre else np.ones(len(values))
+        for phase, judged in columns.judged.items():
+            values, centre = columns.phases_s[phase], judged.centre
+            shares = np.divide(values, centre, out=np.ones(len(values)), where=centre != 0)
             band = band_for(self._incidents.bands, phase, first)
             after = band.open_after if band else 1
-            watched.append(Watched(f"{rank}/{phase}/band", after, every, values, shares, sides))
+            watched.append(Watched(f"{rank}/{phase}/band", after, every, values, shares, judged.sides))
         tokens = columns.tokens_per_cycle
         if tokens is not None:
             sides = -(tokens <= NO_DRAFT).astype(np.int64)

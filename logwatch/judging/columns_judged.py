@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from logwatch.columns import Judged
 from logwatch.judging.bands import band_for
 from logwatch.judging.columns_charts import Samples, take_quiet
 from logwatch.judging.conditions import TOKENS, WHOLE, bucket_of, bucket_text
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from logwatch.columns import CycleColumns, Floats, Ints
+    from logwatch.judging.bands import Band
     from logwatch.judging.judgements import Judgements, SeriesMemory
     from logwatch.model import Judgement
 
@@ -25,26 +27,49 @@ SPANS = 32, 2048
 
 
 def same_bands(judgements: Judgements, columns: CycleColumns) -> int:
-    """Cycles before the first that other bands judge than the first cycle; their limits are noted."""
+    """Cycles before the first that is judged by another rule than the first cycle; what the bands say is noted.
+
+    Bands may differ in their limits, but not in after how many samples they open an incident.
+    """
     bands = judgements.bands
-    if any(band.per_context_token_s or "context_tokens" in band.when for band in bands):
+    if any("context_tokens" in band.when for band in bands):
         return 0
-    count, first = len(columns), columns.cycle(0).conditions
+    count = len(columns)
+    firsts, which = _states(columns) if any(band.when for band in bands) else ([0], np.zeros(count, np.int64))
+    conditions = [columns.cycle(at).conditions for at in firsts]
+    for phase, values in columns.phases_s.items():
+        of_states = [band_for(bands, phase, each) for each in conditions]
+        first = of_states[which[0]]
+        for at, band in zip(firsts, of_states, strict=True):
+            if _opens_after(band) != _opens_after(first):
+                count = min(count, at)
+        if first is not None:
+            used = [band or first for band in of_states]
+            columns.judged[phase] = _judged(used, which, values, columns.context_tokens)
+    return count
+
+
+def _opens_after(band: Band | None) -> int | None:
+    return None if band is None else band.open_after
+
+
+def _states(columns: CycleColumns) -> tuple[list[int], Ints]:
+    """The first cycle of each batch size, with a graph, without and unknown; and which of them each cycle is like."""
     batch = columns.batch_size
     states = columns.graph if batch is None else np.column_stack([columns.graph, batch])
-    firsts = [0]
-    if any(band.when for band in bands):
-        firsts = np.unique(states, axis=0, return_index=True)[1].tolist()
-    for phase in columns.phases_s:
-        band = band_for(bands, phase, first)
-        for at in firsts:
-            if at < count and band_for(bands, phase, columns.cycle(at).conditions) is not band:
-                count = at
-        if band is not None:
-            limits, values = band.limits(first), columns.phases_s[phase]
-            sides = (values > limits.high).astype(np.int64) - (values < limits.low)
-            columns.judged[phase] = limits, sides
-    return count
+    _, firsts, which = np.unique(states, axis=0, return_index=True, return_inverse=True)
+    return firsts.tolist(), which.reshape(-1)
+
+
+def _judged(bands: Sequence[Band], which: Ints, values: Floats, contexts: Floats | None) -> Judged:
+    """As `Band.limits` and `side_of`."""
+    per_token, low, high = (
+        np.array([getattr(band, name) for band in bands])[which]
+        for name in ("per_context_token_s", "low_s", "high_s")
+    )
+    shift = per_token * (0.0 if contexts is None else contexts)
+    low, centre, high = low + shift, (low + high) / 2 + shift, high + shift
+    return Judged(low, centre, high, (values > high).astype(np.int64) - (values < low))
 
 
 def charted(judgements: Judgements, columns: CycleColumns) -> int:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import polars as pl
 
+from logwatch.columns import Judged
 from logwatch.outlets.report.samples import Sample, Samples, all_utc_seconds, utc_seconds
 
 if TYPE_CHECKING:
@@ -159,8 +160,9 @@ class ParquetParts:
 def _frame_of(cycles: CycleColumns) -> pl.DataFrame:
     """A row a phase of each cycle, in the shape of `RAW`."""
     phases, count, fixed = list(cycles.phases_s), len(cycles), cycles.fixed
-    bands = [cycles.judged.get(phase, (None, np.full(count, UNJUDGED))) for phase in phases]
     unknown = np.full(count, np.nan)
+    nothing = Judged(unknown, unknown, unknown, np.full(count, UNJUDGED))
+    bands = [cycles.judged.get(phase, nothing) for phase in phases]
     of_cycle = pl.DataFrame(
         {
             "line": cycles.lines,
@@ -173,20 +175,16 @@ def _frame_of(cycles: CycleColumns) -> pl.DataFrame:
             "graph": pl.Series(cycles.graph).replace(-1, None),
         }
     )
-    of_phase = pl.DataFrame(
-        {
-            "phase": phases,
-            "band_low_seconds": [limits and limits.low for limits, _ in bands],
-            "band_high_seconds": [limits and limits.high for limits, _ in bands],
-        }
-    )
+    of_phase = pl.DataFrame({"phase": phases})
     of_row = pl.DataFrame(
         {
             "seconds_per_cycle": _by_turns([cycles.phases_s[phase] for phase in phases]),
             "share_ratio": pl.Series(
                 _by_turns([cycles.shares.get(phase, unknown) for phase in phases])
             ).fill_nan(None),
-            "in_band": pl.Series(_by_turns([sides for _, sides in bands])).replace(UNJUDGED, None) == 0,
+            "band_low_seconds": pl.Series(_by_turns([band.low for band in bands])).fill_nan(None),
+            "band_high_seconds": pl.Series(_by_turns([band.high for band in bands])).fill_nan(None),
+            "in_band": pl.Series(_by_turns([band.sides for band in bands])).replace(UNJUDGED, None) == 0,
         }
     )
     rows = pl.concat(

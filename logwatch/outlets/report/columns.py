@@ -24,15 +24,16 @@ def collect(rank: Rank, cycles: CycleColumns) -> None:
             if len(rank.phases) == MAX_PHASES:
                 continue
             phase = rank.phases[name] = Phase()
-        limits, sides = cycles.judged.get(name, (None, np.zeros(len(cycles), np.int64)))
-        outside = np.abs(sides)
+        judged = cycles.judged.get(name)
+        outside = np.zeros(len(cycles), np.int64) if judged is None else np.abs(judged.sides)
         phase.values.add_many(values)
         phase.course.add_many(cycles.lines, cycles.times, values, outside)
         shares = _shares(cycles, name)
         phase.share = float(summed(phase.share, shares)[-1])
         phase.shared += len(shares)
-        if limits is not None:
-            phase.judge_by(limits)
+        if judged is not None:
+            phase.judge_by(judged.limits(0))
+            phase.band, phase.band_moves = judged.limits(-1), phase.band_moves or judged.moves
             phase.judged += len(cycles)
             _stray(phase, values[outside > 0])
     times = cycle_times(cycles)

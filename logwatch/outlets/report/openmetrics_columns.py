@@ -52,10 +52,10 @@ def _samples(
         spent = summed(series.total((SPENT, labels)), values * cycles.cycles)[1:]
         yield Many((SPENT, labels), moments, _texts(spent), spent[-1].item())
         if phase in cycles.judged:
-            limits, sides = cycles.judged[phase]
-            yield Many((LOW, labels), moments, [repr(limits.low)] * len(cycles))
-            yield Many((HIGH, labels), moments, [repr(limits.high)] * len(cycles))
-            yield Many((INSIDE, labels), moments, ["0" if side else "1" for side in sides.tolist()])
+            judged = cycles.judged[phase]
+            yield Many((LOW, labels), moments, _texts(judged.low))
+            yield Many((HIGH, labels), moments, _texts(judged.high))
+            yield Many((INSIDE, labels), moments, ["0" if side else "1" for side in judged.sides.tolist()])
     labels = labels_of(stream=cycles.stream, rank=rank)
     now = economics_of_many(cycles, baseline)
     for name, figures in (

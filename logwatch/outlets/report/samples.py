@@ -81,13 +81,19 @@ def samples_of(cycles: CycleColumns) -> Iterator[Sample]:
     """The samples that columns stand for, one by one."""
     for at in range(len(cycles)):
         cycle = cycles.cycle(at)
-        judged = {
+        by_phase = {
             phase: Judgement(
-                cycle, phase, value := cycle.phases_s[phase], "band", value, limits, SIDES[sides[at].item()]
+                cycle,
+                phase,
+                value := cycle.phases_s[phase],
+                "band",
+                value,
+                judged.limits(at),
+                SIDES[judged.sides[at].item()],
             )
-            for phase, (limits, sides) in cycles.judged.items()
+            for phase, judged in cycles.judged.items()
         }
-        yield Sample(cycle, judged)
+        yield Sample(cycle, by_phase)
 
 
 def utc_seconds(time: str | None) -> float | None:

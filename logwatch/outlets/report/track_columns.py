@@ -13,7 +13,7 @@ from logwatch.outlets.report.track import MAX_PHASES, Cell, Span, Track
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from logwatch.columns import CycleColumns, Floats, Ints
+    from logwatch.columns import CycleColumns, Floats, Ints, Judged
     from logwatch.model import Limits
 
 
@@ -27,7 +27,8 @@ def follow(track: Track, cycles: CycleColumns, baseline_tokens_per_second: float
         at = min(part.stop, len(cycles))
         track.note_times(cycles.times[part])
         cells = track.spans[-1].cells if room else {}
-        for name, values, limits, outside in series:
+        for name, values, judged, outside in series:
+            limits = None if judged is None else judged.limits(at - 1)
             _extend(cells, name, values[part], limits, outside[part])
         if room:
             track.spans[-1].reports += at - part.start
@@ -37,12 +38,12 @@ def follow(track: Track, cycles: CycleColumns, baseline_tokens_per_second: float
 
 def _series(
     cycles: CycleColumns, baseline_tokens_per_second: float | None
-) -> Iterator[tuple[str, Floats, Limits | None, Ints]]:
-    """By series its name, values (NaN where there is none), band, and 1 where it was left."""
+) -> Iterator[tuple[str, Floats, Judged | None, Ints]]:
+    """By series its name, values (NaN where there is none), bands, and 1 where it was left."""
     nowhere = np.zeros(len(cycles), np.int64)
     for phase, values in list(cycles.phases_s.items())[:MAX_PHASES]:
-        limits, sides = cycles.judged.get(phase, (None, nowhere))
-        yield phase, values, limits, np.abs(sides)
+        judged = cycles.judged.get(phase)
+        yield phase, values, judged, nowhere if judged is None else np.abs(judged.sides)
     for name, figures in (
         ("tokens_per_cycle", cycles.tokens_per_cycle),
         ("breakeven", economics_of_many(cycles, baseline_tokens_per_second).breakeven_tokens_per_cycle),
