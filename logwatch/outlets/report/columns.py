@@ -63,6 +63,8 @@ def economics_of_many(cycles: CycleColumns, baseline_tokens_per_second: float | 
     batch = cycles.batch_size
     many = np.ones(len(cycles)) if batch is None else np.where(batch == 0, 1.0, batch)
     breakeven = times * baseline_tokens_per_second if baseline_tokens_per_second else unknown
+    if "inferred_cycle" in cycles.phases_s and cycles.fixed.num_steps is None:
+        breakeven = np.where(tokens == 1, np.nan, breakeven)  # nothing is drafted: see `economics.speculates`
     alone = (tokens != 0) & (breakeven != 0) & (True if batch is None else np.rint(batch) == 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return Figures(tokens * many / times, breakeven, np.where(alone, tokens / breakeven, np.nan))
