@@ -137,5 +137,4 @@ def test_a_stretch_gives_what_its_records_one_by_one_give(tmp_path, monkeypatch,
     monkeypatch.setattr(Window, "keeps_all", lambda *_: None)
     _, each, _ = written(log, tmp_path / "each", columns=True, window=window)
     assert rows.equals(each)
-    assert rows.height
-    assert rows.height < check(log, tmp_path / "all").height
+    assert 0 < rows.height < 3900  # of a thousand reports of four phases

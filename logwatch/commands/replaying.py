@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import shutil
 import sys
 import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -121,9 +123,6 @@ def _put_together(
     summary = replace(collector.summary(), explained=explained)
     outputs = request.outputs
     folders = [job.folder for job in jobs if job.folder is not None]
-    if outputs.page and summary.verdict != "no_data":
-        text = _drawing()(summary, tracker)
-        _whole(outputs.page, scratch, lambda path: path.write_text(text, encoding="utf-8"))
     if outputs.parquet:
         from logwatch.outlets.report.as_parquet import whole_parquet
 
@@ -133,7 +132,18 @@ def _put_together(
 
         _whole(outputs.openmetrics, scratch, lambda path: whole_openmetrics(folders, path))
         _left_out(outputs.openmetrics, parts)
+    if outputs.page and summary.verdict != "no_data":
+        _give_back()
+        text = _drawing()(summary, tracker)
+        _whole(outputs.page, scratch, lambda path: path.write_text(text, encoding="utf-8"))
     return summary
+
+
+def _give_back() -> None:
+    """What reading needed goes back to the system, before drawing, which keeps what it takes, needs as much."""
+    gc.collect()
+    with suppress(OSError, AttributeError):  # glibc's own
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _drawing() -> Callable[[Summary, Tracker], str]:
