@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -158,7 +159,8 @@ def _nothing(
     """Whether anything is accepted at all."""
     side = "low" if tokens <= NO_DRAFT else ""
     highest = float(most or 16)
-    sample = Sample(tokens, side, 1.0, here, Limits(NO_DRAFT, highest, highest), usable=usable)
+    limits = Limits(NO_DRAFT, highest, highest) if side else None
+    sample = Sample(tokens, side, 1.0, here, limits, usable=usable)
     return NOTHING, f"{rank or '-'}/{TOKENS}/nothing", rank, sample
 
 
@@ -221,9 +223,14 @@ def _ranks(memory: WatchesMemory, cycle: Cycle) -> Iterator[tuple[Rule, str, str
         if others:
             centre = median(others)
             side = "high" if centre and value > RANK_EXCESS * centre else ""
-            limits = Limits(0.0, centre, RANK_EXCESS * centre)
+            limits = Limits(0.0, centre, RANK_EXCESS * centre) if side else None
             sample = Sample(value, side, centre, here, limits)
-            yield replace(RANK, phase=phase), f"{cycle.rank}/{phase}/ranks", cycle.rank, sample
+            yield _rank_rule(phase), f"{cycle.rank}/{phase}/ranks", cycle.rank, sample
+
+
+@lru_cache(MOST_PHASES)
+def _rank_rule(phase: str) -> Rule:
+    return replace(RANK, phase=phase)
 
 
 def _alike(one: RankValue, other: RankValue) -> bool:
