@@ -69,10 +69,8 @@ class Door:
         self._watch()
 
     def close(self) -> None:
-        """Let nobody in any more; who is in stays."""
+        """Let nobody in any more; who is in stays, also amid a handshake."""
         self._leave_for(None)
-        for greeting in self._greeting:
-            greeting.cancel()
         self._socket.close()
 
     async def wait_closed(self) -> None:

@@ -247,6 +247,10 @@ def tls(certificates, name="one", more=""):
     return f"tls_server_config:\n  cert_file: {certificates}/{name}.pem\n  key_file: {certificates}/{name}.key\n{more}"
 
 
+def common_name(connection):
+    return dict(each[0] for each in connection.getpeercert()["subject"])["commonName"]
+
+
 @pytest.mark.needs("openssl")
 def test_tls_serves_the_files_certificate_and_a_new_one_without_restart(serve, site, web_file, certificates):
     """HTTPS with the certificate named; after the file names another, new connections see that one."""
@@ -254,16 +258,23 @@ def test_tls_serves_the_files_certificate_and_a_new_one_without_restart(serve, s
     client = serve(site, web)
     with asking(client.port, certificates) as (connection, answer):
         assert answer.status == 200
-        assert dict(each[0] for each in connection.sock.getpeercert()["subject"])["commonName"] == "one"
+        assert common_name(connection.sock) == "one"
         assert connection.sock.version() in {"TLSv1.2", "TLSv1.3"}
         answer.read()
+    early = socket.create_connection(("127.0.0.1", client.port), timeout=10)
+    with asking(client.port, certificates) as (_, answer):
+        answer.read()  # it came later, so that the other one is in
     rewrite(web, tls(certificates, "two"))
     name, deadline = "one", time.monotonic() + 10
     while name == "one" and time.monotonic() < deadline:
         with asking(client.port, certificates) as (connection, answer):
-            name = dict(each[0] for each in connection.sock.getpeercert()["subject"])["commonName"]
+            name = common_name(connection.sock)
             answer.read()
     assert name == "two"
+    # Who had connected before, but not shaken hands yet, is served as it was then.
+    context = ssl.create_default_context(cafile=certificates / "ca.pem")
+    with early, context.wrap_socket(early, server_hostname="127.0.0.1") as late:
+        assert common_name(late) == "one"
 
 
 def open_descriptors():
