@@ -49,11 +49,13 @@ def links_of(config: Config, address: str) -> Links:
     """What alerts point to; `address` is where our own pages are."""
     url = config.http.external_url or address
     parts = urlsplit(url)
-    # Every host listens on its loopback: only its name tells it from the others of a fleet.
-    own = config.http.external_url is None and parts.hostname in {"127.0.0.1", "::1", "localhost"}
+    # Every host has these: only its name tells it from the others of a fleet.
+    loopback = parts.hostname in {"127.0.0.1", "::1", "localhost"}
+    everywhere = parts.hostname in {"0.0.0.0", "::"}  # noqa: S104  # compared, not bound
+    own = f"{socket.gethostname()}:{parts.port}" if config.http.external_url is None else parts.netloc
     return Links(
-        instance=f"{socket.gethostname()}:{parts.port}" if own else parts.netloc,
-        status_url=url,
+        instance=own if loopback or everywhere else parts.netloc,
+        status_url=f"{parts.scheme}://{own}" if everywhere else url,
         runbook_url=config.alerting.runbook_url,
         dashboard_url=config.alerting.dashboard_url,
     )

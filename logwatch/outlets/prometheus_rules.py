@@ -36,7 +36,7 @@ class RuleSettings:
 
 
 def recording_rules() -> list[dict[str, Any]]:
-    """Series named `level:metric:operations`, as dashboards use them."""
+    """Series named `level:metric:operations`, for long ranges and dashboards of one's own; ours ask the metrics."""
     records = {
         "stream_phase:logwatch_phase_seconds:max": f"max by ({PHASE}) (logwatch_phase_seconds)",
         "stream_phase:logwatch_cycle_phase_seconds:mean5m": (
