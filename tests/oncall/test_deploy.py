@@ -51,6 +51,15 @@ def test_the_sidecar_has_no_privileges():
     assert {volume["name"] for volume in pod["volumes"]} >= set(mounts)
 
 
+def test_the_sidecar_never_keeps_the_server_out_of_service():
+    """A pod is ready when all its containers are: the sidecar has no say in that, and is called as it is scraped."""
+    (deployment,) = (manifest for manifest in MANIFESTS if manifest["kind"] == "Deployment")
+    (sidecar,) = deployment["spec"]["template"]["spec"]["initContainers"]
+    assert not {"readinessProbe", "startupProbe"} & set(sidecar)
+    named = {variable["name"]: variable.get("value") for variable in sidecar["env"]}
+    assert named["LOGWATCH_HTTP__EXTERNAL_URL"] == "http://$(POD_IP):9877"
+
+
 def test_what_the_manifests_configure_is_valid(tmp_path):
     """The configuration in the ConfigMap loads, and follows the file that the server writes."""
     (settings,) = (manifest for manifest in MANIFESTS if manifest["kind"] == "ConfigMap")
