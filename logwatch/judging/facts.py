@@ -120,7 +120,7 @@ def note(facts: Facts, item: Item) -> None:
     if isinstance(item, Cycle):
         facts.reports += 1
         facts.version = item.conditions.version or facts.version
-        if item.conditions.graph is not None and "inferred_cycle" not in item.phases_s:
+        if item.conditions.graph is not None and item.phases_s and "inferred_cycle" not in item.phases_s:
             (facts.reports_on if item.conditions.graph else facts.reports_off).see(item.place.line)
     elif isinstance(item, Record):
         teller = _TELLERS.get(item.kind)

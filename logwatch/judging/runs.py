@@ -50,7 +50,7 @@ def gather(runs: list[Run], path: str, item: Item) -> None:
         return  # an event before any run
     run = runs[-1]
     note(run.facts, item)
-    if isinstance(item, Cycle):
+    if isinstance(item, Cycle) and item.phases_s:
         run.cycles.append(item)
 
 

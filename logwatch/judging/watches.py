@@ -103,7 +103,7 @@ def watch(
 ) -> Iterator[tuple[Rule, str, str | None, Sample]]:
     """(rule, key, rank, sample) of everything that this item says something about."""
     if isinstance(item, Cycle):
-        memory.cycles += 1
+        memory.cycles += 1 if item.phases_s else 0
         memory.drafts = memory.drafts or "target_verify" in item.phases_s
         yield from _speculation(memory, item, baseline_tokens_per_second)
         yield from _ranks(memory, item)

@@ -6,7 +6,8 @@ Every record passes through unchanged; between them come
   server that crashed or exited gets ready again;
 - `Cycle`, one for each EAGLE3_PROFILE report, as soon as it is known to be complete (`reports.py`);
 - `Cycle` with the one phase `inferred_cycle`, one for each steady window of decode lines (`windows.py`), in
-  runs without any report. A run's first windows are held back until it is plain that no report comes.
+  runs without any report; without a phase for other windows that say how many tokens a cycle gave. A run's first
+  windows are held back until it is plain that no report comes.
 
 Only the order of the records decides, so that any cut into chunks, and a replay, give the same.
 """
@@ -208,11 +209,14 @@ class Cycles:
             return
         window = self._windows().decode(rank, record)
         if window is None or (run.judged and window.first):
+            window = self._windows().unsteady(record)
+        if window is None:
             return
         if window.disproved_s is not None:
             gap = {INFERRED: window.disproved_s}
             run.held = [held for held in run.held if held.rank != record.rank or held.phases_s != gap]
         conditions = surroundings.conditions(rank)
+        steady = window.cycle_s is not None
         cycle = Cycle(
             record.place,
             self.stream,
@@ -221,9 +225,9 @@ class Cycles:
             record.time,
             window.cycles,
             window.tokens_per_cycle,
-            {INFERRED: window.cycle_s},
+            {} if window.cycle_s is None else {INFERRED: window.cycle_s},
             conditions=conditions,
-            warm_up=surroundings.warms_up(rank, conditions.batch_size, inferred=True),
+            warm_up=steady and surroundings.warms_up(rank, conditions.batch_size, inferred=True),
         )
         if run.judged:
             yield cycle

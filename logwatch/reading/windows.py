@@ -11,6 +11,9 @@ out are windows
 - that are a log's first and half as slow again as the rank's next one: nothing says what was before the log;
 - of ranks that repeat another rank's batch: one rank for each data-parallel rank counts.
 
+How many tokens a cycle gave is a mean over the window's cycles, whatever came between them: it is told of the windows
+that are left out too, but for the last kind. A busy server has few others.
+
 SGLang's `accept rate` is not used: what it means changed in 0.5.6 and in 0.5.11.
 """
 
@@ -75,17 +78,17 @@ class WindowsMemory:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A steady window.
+    """What a decode line says of the window that it ends.
 
     Attributes:
-        cycle_s: Seconds per cycle.
+        cycle_s: Seconds per cycle; None where the window was not steady.
         cycles: Cycles that it covers.
         tokens_per_cycle: 1.0 without speculation.
         first: Whether the log holds no line before it: then the rank's next window may disprove it.
         disproved_s: Cycle time of the rank's first window, if this one shows that it covered a gap.
     """
 
-    cycle_s: float
+    cycle_s: float | None
     cycles: int
     tokens_per_cycle: float
     first: bool = False
@@ -123,6 +126,16 @@ class Windows:
         self._memory.disturbed = True
         for window in self._memory.ranks.values():
             window.disturbed = True
+
+    def unsteady(self, record: Record) -> Window | None:
+        """What a decode line says whose window does not count: how many tokens a cycle gave, if any was counted."""
+        tokens_per_cycle = number(record.fields, "tokens_per_cycle")
+        rank = record.rank or ""
+        if tokens_per_cycle is None or tokens_per_cycle < 1 or not number(record.fields, "running_requests"):
+            return None
+        if self._memory.leaders.get(group_of(rank)) != rank:
+            return None
+        return Window(None, self._interval or _USUAL_PASSES, tokens_per_cycle)
 
     def decode(self, key: str, record: Record) -> Window | None:
         """A decode line of a rank, `key`; its window if that was steady."""

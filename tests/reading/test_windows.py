@@ -22,7 +22,7 @@ CASES = "fixtures/logs/cases/"
 
 
 def inferred(cycles: list[Cycle]) -> list[float]:
-    return [round(milliseconds(cycle)["inferred_cycle"], 2) for cycle in cycles]
+    return [round(milliseconds(cycle)["inferred_cycle"], 2) for cycle in cycles if cycle.phases_s]
 
 
 def at(second: int, throughput: float = 100.0, running: int = 1, rank: str | None = None, **fields: object):
@@ -103,6 +103,40 @@ def test_the_figures_of_real_lines(case, expected, request):
 def test_windows_that_cover_a_gap_do_not_count(lines, expected):
     """Only the steady windows come out."""
     assert inferred(cycles_of(read(lines))) == expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "tokens"),
+    [
+        pytest.param(
+            [at(0, tokens_per_cycle=1.9), prefill(), at(0, tokens_per_cycle=2.0)], [1.9, 2.0], id="a prefill"
+        ),
+        pytest.param(
+            [at(0, tokens_per_cycle=1.9), at(0, running=2, tokens_per_cycle=2.0)],
+            [1.9, 2.0],
+            id="another batch",
+        ),
+        pytest.param([at(0, tokens_per_cycle=1.9), at(90, tokens_per_cycle=2.0)], [1.9, 2.0], id="a gap"),
+        pytest.param([prefill(), at(0), at(0, running=2)], [], id="no speculation"),
+        pytest.param([prefill(), at(0, running=0, tokens_per_cycle=2.0)], [], id="no requests"),
+        pytest.param([prefill(), at(0, tokens_per_cycle=0.0)], [], id="nothing was verified"),
+        pytest.param(
+            [prefill(), at(0, rank="TP0", tokens_per_cycle=1.9), at(0, rank="TP1", tokens_per_cycle=1.9)],
+            [1.9],
+            id="ranks that share a batch count once",
+        ),
+        pytest.param(
+            [prefill(), at(0, tokens_per_cycle=1.9), header(), phase(VERIFY, 19)],
+            [1.9],
+            id="once, in the report, where reports are",
+        ),
+    ],
+)
+def test_acceptance_is_told_of_windows_that_are_not_steady(lines, tokens):
+    """A busy server's windows hold prefills and other batches, and its drafts may be accepted less all the same."""
+    found = cycles_of(read(lines))
+    assert [cycle.tokens_per_cycle for cycle in found] == tokens
+    assert not any(cycle.warm_up and not cycle.phases_s for cycle in found)
 
 
 @pytest.mark.parametrize(

@@ -201,12 +201,13 @@ class Collector:
 
     def summary(self) -> Summary:
         """The answer. May be asked at any time."""
-        every = (*self._done, *map(self._run_summary, self._ranks.values()))
+        known = (*self._done, *map(self._run_summary, self._ranks.values()))
+        every = [run for run in known if run.phases]  # others told of no more than their acceptance
         order = {stream: at for at, stream in enumerate(dict.fromkeys(run.stream for run in every))}
         runs = tuple(sorted(every, key=lambda run: (order[run.stream], run.run, _natural(run.rank or ""))))
         incidents = tuple(map(self._as_known_now, self._incidents.values()))
         out = bool(incidents) or any(phase.in_band is False for run in runs for phase in run.phases)
-        verdict = "no_data" if not runs else "out_of_band" if out else "in_band"
+        verdict = "out_of_band" if out else "in_band" if runs else "no_data"
         return Summary(
             verdict=verdict,
             inputs=tuple(self._inputs.values()),
