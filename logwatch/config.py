@@ -28,6 +28,7 @@ from pydantic import (
 
 from logwatch.config_problems import problems_of, toml_problem
 from logwatch.errors import ConfigError, Problem
+from logwatch.grammar.kinds import snake_case
 from logwatch.units import format_duration, parse_duration
 
 SEARCHED = (Path("logwatch.toml"), Path("/etc/logwatch/logwatch.toml"))
@@ -66,6 +67,15 @@ def _listen(value: str) -> str:
     return value
 
 
+def _phase(value: str) -> str:
+    """The snake_case name of a phase, also where it is written as the log has it."""
+    phase = snake_case(value)
+    if not phase:
+        raise ValueError(f"{value!r} is no name of a phase; write one as `logwatch replay` lists them")
+    return phase
+
+
+Phase = Annotated[str, AfterValidator(_phase)]
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(ge=0)]
 Url = Annotated[str, AfterValidator(_url)]
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
@@ -80,9 +90,9 @@ class Section(BaseModel):
 class SourceConfig(Section):
     """Where log bytes come from: a `path` (file, glob, FIFO; `-`: standard input) or a unit's `journal`."""
 
-    path: str | None = None
-    journal: str | None = None
-    name: str | None = None
+    path: str | None = Field(default=None, min_length=1)
+    journal: str | None = Field(default=None, min_length=1)
+    name: str | None = Field(default=None, min_length=1)
     start: Literal["end", "beginning"] = "end"
 
     @model_validator(mode="after")
@@ -98,7 +108,7 @@ class BandConfig(Section):
     `per_context_token` is what both edges rise by per token of context (attention's share of the phase).
     """
 
-    phase: str = Field(min_length=1)
+    phase: Phase
     low: Seconds
     high: Seconds
     open_after: int = Field(default=3, ge=1, le=1000)
@@ -129,7 +139,7 @@ class BaselineConfig(Section):
     Charts begin with it instead of learning. The keys are those of `judging.baseline.Baseline`.
     """
 
-    phase: str = Field(min_length=1)
+    phase: Phase
     bucket: str
     level: float
     scale: float = Field(gt=0)
@@ -173,7 +183,7 @@ class AlertConfig(Section):
     template: Literal["logwatch", "slack", "pagerduty"] = "logwatch"
     bearer_token_file: Path | None = None
     routing_key_file: Path | None = None
-    timeout: Seconds = 10.0
+    timeout: Annotated[Seconds, Field(gt=0)] = 10.0
 
     @model_validator(mode="after")
     def _one_of(self) -> AlertConfig:
@@ -221,7 +231,7 @@ class FollowConfig(Section):
     """How files are followed: `events` wakes by inotify, `poll` looks every `interval` (NFS)."""
 
     mode: Literal["events", "poll"] = "events"
-    interval: Seconds = 1.0
+    interval: Annotated[Seconds, Field(gt=0)] = 1.0
 
 
 class Config(Section):

@@ -55,6 +55,8 @@ def problems_of(error: ValidationError, model: type[BaseModel], name: str, text:
 
 def _shape_wanted(kind: str, loc: tuple[int | str, ...]) -> str | None:
     """What TOML calls what is expected; pydantic would name Python's types."""
+    if kind == "string_too_short":
+        return "must not be empty"
     if kind == "model_type":
         return (
             f"a table is expected: write [[{loc[0]}]]"

@@ -59,6 +59,7 @@ def test_every_command_has_help_with_an_example(name):
             "'--baseline': 1e400 is not a finite number",
             id="infinite",
         ),
+        pytest.param(["watch", ""], "SOURCE: an empty name is no file", id="a variable that was empty"),
         pytest.param(["demo", "--seconds", "inf"], "'--seconds'", id="a tour without end"),
         pytest.param(
             ["export", "runbooks", "--output", "/proc/absent"],

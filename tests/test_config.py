@@ -52,6 +52,15 @@ BAD = {
             '`alert[1].command`: a list is expected, such as ["a", "b"]',
             id="text for a list",
         ),
+        pytest.param("[[source]]\npath = ''", "`source[1].path`: must not be empty", id="a path of nothing"),
+        pytest.param(
+            "[[band]]\nphase = '--'\nlow = '1ms'\nhigh = '2ms'",
+            "`band[1].phase`: '--' is no name of a phase",
+            id="a phase of nothing",
+        ),
+        pytest.param(
+            "[follow]\ninterval = '0s'", "`follow.interval`: input should be greater than 0", id="no pause"
+        ),
     ],
 )
 def test_a_wrong_shape_is_told_in_the_words_of_the_file(tmp_path, text, said):
@@ -79,6 +88,13 @@ def test_a_good_configuration_is_read_whole():
     assert config.history.keep == 30 * 86400
     assert [source.journal for source in config.source] == [None, "sglang.service"]
     assert config.alert[1].command == ("/usr/local/bin/page",)
+
+
+def test_a_phase_may_be_written_as_the_log_has_it(tmp_path):
+    """`Target verify` is `target_verify`: else its band would hold for nothing, and nobody would know."""
+    (tmp_path / "c.toml").write_text("[[band]]\nphase = 'Target verify'\nlow = '17ms'\nhigh = '21ms'\n")
+    [band] = load_config(tmp_path / "c.toml", {}).band
+    assert band.phase == "target_verify"
 
 
 def test_no_configuration_is_a_configuration(tmp_path, monkeypatch):

@@ -178,7 +178,7 @@ class _Show:
     def take(self, item: Item) -> None:
         """Tell runs, samples of verify and incidents."""
         if isinstance(item, RunStarted) and item.settings:
-            self._say(f"line {item.place.line}: server start, run {item.run}")
+            self._say(f"line {item.place.line}: server start, run {item.run + 1}")
         elif isinstance(item, Cycle) and VERIFY in item.phases_s and item.rank in {None, "TP0"}:
             self.verify_s.append(item.phases_s[VERIFY])
             if sys.stdout.isatty():
@@ -187,15 +187,20 @@ class _Show:
             self._incident(item)
 
     def _incident(self, incident: Incident) -> None:
-        from logwatch.outlets.deliver_text import level
+        from logwatch.outlets.report.wording import incident_text
 
         if incident.change is Change.OPENED:
             self.incidents.append(incident)
-        who = f"{incident.phase} of {incident.rank or incident.stream}"
-        colour = "green" if incident.change is Change.RESOLVED else "red"
-        what = f"{who} {incident.kind.replace('_', ' ')} {incident.direction}"
-        size = f"{level(incident.phase, incident.after)}, {incident.ratio:.2f} x, since line {incident.onset.line}"
-        self._say(click.style(f"{incident.change.value}: {what}", fg=colour) + f" ({size})")
+        over = incident.resolved
+        colour = "red" if over is None else "green"
+        what = incident_text(incident)
+        if over is None:
+            told = f"{what}, since line {incident.onset.line}"
+        else:
+            told = (
+                f"{what.replace(' is ', ' was ', 1)}, from line {incident.onset.line} until line {over.line}"
+            )
+        self._say(f"{click.style(incident.change.value, fg=colour)}: {told}")
         if incident.change is Change.OPENED and len(self.incidents) == 1:  # the second rank says the same
             for cause in incident.causes:
                 self._say(f"  likely {cause.cause}: {cause.evidence}")
@@ -233,4 +238,5 @@ class _Show:
         self._say(
             f"{len(self.verify_s)} reports of rank 0, verify median {milliseconds(median(self.verify_s))}"
         )
-        self._say(f"{len(self.incidents)} incident(s) opened. Try: logwatch replay YOUR.log")
+        opened = len(self.incidents)
+        self._say(f"{opened} incident{'' if opened == 1 else 's'} opened. Try: logwatch replay YOUR.log")

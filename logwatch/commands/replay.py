@@ -12,6 +12,7 @@ import click
 from logwatch.commands.common import POSITIVE, config_option, format_option
 from logwatch.config import BandConfig, Config, load_config
 from logwatch.errors import BandError, Problem, SourceError
+from logwatch.grammar.kinds import snake_case
 from logwatch.model import seconds_of
 from logwatch.units import format_duration, parse_duration
 
@@ -192,9 +193,9 @@ def _bands(texts: Iterable[str]) -> Iterable[BandConfig]:
 def _band(text: str) -> BandConfig:
     where = f"--band {text}"
     found = re.fullmatch(r"\s*([^=]+?)\s*=\s*(.+?)\s*\.\.\s*(.+?)\s*", text)
-    if not found:
+    if not found or not snake_case(found[1]):
         raise BandError(Problem(where, "is not PHASE=LOW..HIGH", "write target_verify=18ms..20.5ms"))
-    phase = re.sub(r"[^a-z0-9]+", "_", found[1].lower()).strip("_")
+    phase = snake_case(found[1])
     try:
         low, high = parse_duration(found[2]), parse_duration(found[3])
     except ValueError as error:

@@ -71,6 +71,8 @@ def _with_options(
     config: Config, source: tuple[str, ...], listen: str | None, start: str | None, *, poll: bool
 ) -> Config:
     """The configuration with what the command line says instead."""
+    if "" in source:
+        raise ConfigError(Problem("SOURCE", "an empty name is no file", "is a variable of the shell empty?"))
     sources = tuple(SourceConfig(path=path) for path in source) or config.source
     if start:
         sources = tuple(each.model_copy(update={"start": start}) for each in sources)

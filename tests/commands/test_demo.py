@@ -13,16 +13,24 @@ from logwatch.commands.demo import command
     [
         pytest.param(
             [],
-            ["opened: target_verify", "NCCL_P2P_DISABLE=1 is new", "resolved: target_verify"],
+            [
+                "server start, run 1",
+                "opened: target_verify on TP1 is high: 9.14 ms, 1.83 x the level before",
+                "NCCL_P2P_DISABLE=1 is new",
+                "resolved: target_verify on TP1 was high: ",
+                "from line 809 until line ",
+                "2 incidents opened",
+            ],
             id="the recorded two-GPU server",
         ),
         pytest.param(
             ["--field"],
             [
-                "(28.96 ms a cycle, 1.51 x, since line 95)",
+                "is high: 28.96 ms, 1.51 x the level before (19.14 ms), since line 95",
                 "steady, not noise",
                 "64.2 tok/s against 82.2",
-                "resolved: target_verify",
+                "resolved: target_verify on TP0 was high",
+                "speculation on TP0 is low (slower than baseline): 64.28 tok/s",
             ],
             id="the field's case",
         ),
