@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any
 
 from logwatch.intake.beside import NOBODY, UNKNOWN_TIME
 from logwatch.intake.chunks import Chunk
-from logwatch.intake.identity import Identity, Mark
 from logwatch.intake.names import readable
 from logwatch.intake.opened import PackedFile
 from logwatch.intake.parts import Changed, Finished, Moved, Part
-from logwatch.intake.rungs import Rung, Rungs
+from logwatch.intake.saved import part_of, written
 from logwatch.intake.shop import Shop
 from logwatch.intake.succession import PIECE_BYTES, Succession
 from logwatch.model import Level
@@ -291,24 +289,11 @@ class Lineage(Succession):
         if part is not None:
             if pending and part.file is None:
                 self._open(part)
-            mark, line = part.mark_before(min(pending, part.offset))
-            saved = {
-                "path": part.path,
-                "identity": asdict(part.identity),
-                "mark": asdict(mark),
-                "line": line,
-                "size": part.size,
-                "modified_ns": part.modified_ns,
-                "since_ns": part.since_ns,
-                "shown": part.shown,
-                "packed": part.packed,
-                "final": part.final,
-                "gone": part.gone,
-                "rungs": part.rungs.kept,
-            }
+            saved = written(part, min(pending, part.offset))
         return {
             "path": self.path,
             "part": saved,
+            "queue": [written(each) for each in self.parts[1:]],
             "finished": self.beside.dump(),
             "absent_ns": self.absent_ns,
         }
@@ -320,28 +305,31 @@ class Lineage(Succession):
         lineage.moved_host = moved_host
         lineage.absent_ns = saved.get("absent_ns", 0)
         lineage.beside.load(saved["finished"])
-        if (kept := saved["part"]) is not None:
-            mark = Mark(**kept["mark"])
-            part = Part(
-                kept["path"],
-                Identity(**kept["identity"]),
-                mark.offset,
-                kept["line"],
-                kept["size"],
-                kept["modified_ns"],
-                kept["packed"],
-                kept["final"],
-                kept["gone"],
-                mark=mark,
-                since_ns=kept["since_ns"],
-                shown=kept["shown"],
-                rungs=Rungs(Rung(*each) for each in kept.get("rungs", ())),
-            )
-            lineage.parts.append(part)
-            shop.known[part.identity] = lineage
+        if saved["part"] is not None:
+            lineage.parts.append(part_of(saved["part"]))
+            shop.known[lineage.parts[0].identity] = lineage
+            lineage._queue_again(saved.get("queue", ()))
         for done in lineage.beside.finished[-MOST_LATE:]:
             lineage.reopen(done)
         return lineage
+
+    def _queue_again(self, saved: Sequence[Mapping[str, Any]]) -> None:
+        """Line up what waited to be read, up to the first that is not there any more.
+
+        What was packed or removed meanwhile is looked for as what was rotated unseen is, and so are those after it.
+        """
+        before = self.parts[0]
+        for each in saved:
+            if not before.gone and not self.beside.find_by_identity(before):
+                break
+            with suppress(OSError, Moved, Changed):  # tried again, and said, when it is to be read
+                before.open()
+                self._shop.opened(before)
+            before = part_of(each)
+            if not self.beside.find_by_identity(before):
+                break
+            self.parts.append(before)
+            self._shop.known[before.identity] = self
 
     def reopen(self, done: Finished) -> None:
         """Look once more after a file that was finished before a restart: somebody may have gone on writing to it."""

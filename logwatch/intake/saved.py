@@ -1,14 +1,17 @@
-"""Level 3: what was kept of positions, read back: what is damaged is said, and forgotten."""
+"""Level 3: what is kept of positions, and read back: what is damaged is said, and forgotten."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from logwatch.intake.identity import Identity, Mark
+from logwatch.intake.parts import Part
+from logwatch.intake.rungs import Rung, Rungs
 from logwatch.model import Level, Notice, Notify
 
 OVERVIEW = ""
@@ -74,6 +77,7 @@ class _Lineage(_Strict):
     part: _Part | None
     finished: list[_Finished]
     absent_ns: int = 0
+    queue: list[_Part] = field(default_factory=list)
 
 
 @dataclass
@@ -90,6 +94,45 @@ class _Pipe(_Strict):
 
 _OVERVIEW = TypeAdapter(_Overview)
 _POSITION: TypeAdapter[_Lineage | _Journal | _Pipe] = TypeAdapter(_Lineage | _Journal | _Pipe)
+
+
+def written(part: Part, pending: int = 0) -> dict[str, Any]:
+    """A part as JSON-able values, to be gone on with that many bytes before where it is."""
+    mark, line = part.mark_before(pending)
+    return {
+        "path": part.path,
+        "identity": asdict(part.identity),
+        "mark": asdict(mark),
+        "line": line,
+        "size": part.size,
+        "modified_ns": part.modified_ns,
+        "since_ns": part.since_ns,
+        "shown": part.shown,
+        "packed": part.packed,
+        "final": part.final,
+        "gone": part.gone,
+        "rungs": part.rungs.kept,
+    }
+
+
+def part_of(kept: Mapping[str, Any]) -> Part:
+    """The part that `written` wrote."""
+    mark = Mark(**kept["mark"])
+    return Part(
+        kept["path"],
+        Identity(**kept["identity"]),
+        mark.offset,
+        kept["line"],
+        kept["size"],
+        kept["modified_ns"],
+        kept["packed"],
+        kept["final"],
+        kept["gone"],
+        mark=mark,
+        since_ns=kept["since_ns"],
+        shown=kept["shown"],
+        rungs=Rungs(Rung(*each) for each in kept.get("rungs", ())),
+    )
 
 
 def read_back(saved: Mapping[str, str], notify: Notify) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
