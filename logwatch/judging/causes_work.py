@@ -41,6 +41,8 @@ def neighbour(case: Case) -> Opinion:
     if max(larger.values()) / min(larger.values()) > 1.25:
         return Opinion(text="the phases did not grow alike")
     after, before = case.after, case.before
+    if one_rank_slow(case).score:
+        return Opinion(text="the other ranks did not slow down")
     if after.mostly_eager or changed_settings(case) or version_changed(case).score:
         return Opinion(text="graphs, settings or version changed")
     if nccl_environment(case).score:
