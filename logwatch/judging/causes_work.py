@@ -34,21 +34,23 @@ def _count(value: float) -> str:
 
 
 def neighbour(case: Case) -> Opinion:
-    """For: all phases grew alike. Against: graphs, settings or transport changed, or they did not."""
+    """For: all phases grew alike. Against: whatever else makes them slower together, or they did not."""
     larger = {name: case.ratios[name] for name in PARTS if name in case.ratios}
-    if len(larger) < 2 or min(larger.values()) < _GREW:
-        return Opinion(text="the phases did not grow alike" if len(larger) > 1 else "")
-    if max(larger.values()) / min(larger.values()) > 1.25:
+    if len(larger) < 2:
+        return Opinion()
+    if min(larger.values()) < _GREW or max(larger.values()) / min(larger.values()) > 1.25:
         return Opinion(text="the phases did not grow alike")
     after, before = case.after, case.before
-    if one_rank_slow(case).score:
-        return Opinion(text="the other ranks did not slow down")
-    if after.mostly_eager or changed_settings(case) or version_changed(case).score:
-        return Opinion(text="graphs, settings or version changed")
-    if nccl_environment(case).score:
-        return Opinion(text="NCCL's environment changed")
-    if load(case).score:
-        return Opinion(text="the load grew")
+    others = {
+        "graphs, settings or version changed": bool(
+            after.mostly_eager or changed_settings(case) or version_changed(case).score
+        ),
+        "NCCL's environment changed": bool(nccl_environment(case).score),
+        "the load grew": bool(load(case).score),
+        "the other ranks did not slow down": bool(one_rank_slow(case).score),
+    }
+    if any(others.values()):
+        return Opinion(text=next(text for text, holds in others.items() if holds))
     known = ["graphs on"] if after.graph_on.count or after.reports_on.count else []
     known += ["settings equal"] if before and before.settings and after.settings else []
     told = f", {' and '.join(known)}" if known else ""
