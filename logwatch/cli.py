@@ -41,7 +41,8 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="logwatch")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def cli(debug: bool) -> None:
+@click.pass_context
+def cli(ctx: click.Context, debug: bool) -> None:
     """Know that speculative decoding stopped being worth it, since when, and why.
 
     \b
@@ -49,6 +50,8 @@ def cli(debug: bool) -> None:
     A tour of half a minute: logwatch demo
     """
     del debug  # read by `main`, which wraps every command
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
 
 
 def main() -> None:

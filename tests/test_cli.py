@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -140,3 +141,23 @@ def test_a_reader_that_leaves_is_no_error():
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith('{"path"')
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("no_color", "coloured"),
+    [pytest.param("", True, id="empty is unset"), pytest.param("1", False, id="set")],
+)
+def test_no_color_is_honoured_on_a_terminal(no_color, coloured):
+    """By the commands that colour words themselves, as by those that draw tables."""
+    terminal, inner = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "logwatch", "grammar", "show", "vllm"],
+        env={**os.environ, "NO_COLOR": no_color, "TERM": "xterm"},
+        stdout=inner,
+        timeout=60,
+    )
+    os.close(inner)
+    shown = os.read(terminal, 4096)
+    os.close(terminal)
+    assert done.returncode == 0
+    assert (b"\x1b[" in shown) == coloured
