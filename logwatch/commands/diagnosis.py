@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 TELLING = re.compile(r"(?:NCCL|CUDA|TORCH|PYTORCH|NVSHMEM|GLOO|UCX|EAGLE3|SGLANG)_")
 """Variables that can make a server slow or fast."""
 
-OWN = frozenset({"CUDA_VISIBLE_DEVICES", "NCCL_SOCKET_IFNAME", "SGLANG_DP_RANK", "TORCH_NCCL_RANK"})
+OWN = frozenset(
+    {"CUDA_VISIBLE_DEVICES", "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "SGLANG_DP_RANK", "TORCH_NCCL_RANK"}
+)
 """Variables in which ranks may differ."""
 
 PROFILE = "EAGLE3_PROFILE"
@@ -60,8 +62,10 @@ def diagnose(
         *_in_log(ranks, facts),
         *_against_tuned(ranks, facts, tuned or {}),
     ]
-    if not differences and any(rank.environment is not None for rank in ranks):
-        differences = [Finding("ok", f"{len(ranks)} ranks have the variables of their parent, all alike")]
+    seen = sum(rank.environment is not None for rank in ranks)
+    if not differences and seen:
+        alike = f"{seen} ranks have the variables of their parent, all alike"
+        differences = [Finding("ok", alike if seen > 1 else "the rank has the variables of its parent")]
     return [*found, *differences, *_profile(ranks, facts), *_graphs(processes, facts)]
 
 
@@ -141,8 +145,10 @@ def _in_log(ranks: Sequence[Process], facts: Facts | None) -> Iterator[Finding]:
 def _against_tuned(
     ranks: Sequence[Process], facts: Facts | None, tuned: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """What the tuned run had and these ranks do not."""
+    """What the tuned run had and these ranks do not; which GPUs, and what NCCL was asked to tell, is no matter."""
     for name, value in sorted(telling(tuned).items()):
+        if name in OWN or name.startswith("NCCL_DEBUG"):
+            continue
         values: dict[str | None, list[Process]] = {}
         for rank in ranks:
             said = _said(rank, facts)

@@ -194,7 +194,10 @@ def test_graphs_lost_by_the_log(serve, tmp_path):
 def test_against_the_tuned_run(serve, tmp_path):
     """Variables of the tuned run, kept by `tune` in the configuration, that are not there any more."""
     config = tmp_path / "logwatch.toml"
-    config.write_text('[tuned.environment]\nNCCL_PROTO = "LL"\nNCCL_NVLS_ENABLE = "0"\nHOME = "/x"\n')
+    config.write_text(
+        '[tuned.environment]\nNCCL_PROTO = "LL"\nNCCL_NVLS_ENABLE = "0"\nHOME = "/x"\n'
+        'NCCL_DEBUG = "INFO"\nCUDA_VISIBLE_DEVICES = "4,5"\n'
+    )
     server = serve({"sglang::scheduler_TP0": {}}, HEALTHY)
     (rank,) = server.ranks.values()
     _, document = doctor("--config", config)
@@ -264,6 +267,13 @@ def test_the_table_is_for_people(serve):
     assert "NCCL_ALGO=Ring" in result.output
     assert "problem NCCL_PROTO=LL in the parent" in result.output
     assert "export it where the workers are started" in result.output
+
+
+def test_one_rank_is_alike_to_none():
+    """Of a single rank no more is said than is known."""
+    launcher = Process(1, 0, "launcher", "launcher", environment=HEALTHY)
+    rank = Process(713, 1, "sglang::scheduler_TP0", "scheduler", "TP0", environment=HEALTHY)
+    assert Finding("ok", "the rank has the variables of its parent") in diagnose([launcher, rank])
 
 
 def test_lines_of_nccl_speak_for_a_process():
