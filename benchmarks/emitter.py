@@ -85,7 +85,11 @@ def compare_toggled(url: str, pid: int, rounds: int, tokens: int, until: float) 
 
 
 def table(figures: Figures) -> str:
-    """Medians with their spread, and differences to the first name, paired by round."""
+    """Medians with their spread, and differences to the first name, paired by round.
+
+    A difference is the mean over as many rounds in a row as there are names: each has then come first,
+    second, ... once, so that what a place in the order costs (warmth, clocks) cancels out.
+    """
     base, *_ = figures
     rows = [
         f"| | rounds | ms a cycle: median (min-max) | tok/s: median | to *{base}*: median | mean ± s.e. |",
@@ -93,11 +97,15 @@ def table(figures: Figures) -> str:
     ]
     for name, runs in figures.items():
         cycle_ms = [run["cycle_ms"] for run in runs]
-        pairs = list(zip(cycle_ms, (run["cycle_ms"] for run in figures[base]), strict=False))
+        base_ms = [run["cycle_ms"] for run in figures[base]]
+        shares = blocks(
+            [(mine / theirs - 1) * 100 for mine, theirs in zip(cycle_ms, base_ms, strict=False)], len(figures)
+        )
+        micros = blocks(
+            [(mine - theirs) * 1e3 for mine, theirs in zip(cycle_ms, base_ms, strict=False)], len(figures)
+        )
         middle = mean = ""
-        if name != base and len(pairs) > 1:
-            shares = [(mine - theirs) / theirs * 100 for mine, theirs in pairs]
-            micros = [(mine - theirs) * 1e3 for mine, theirs in pairs]
+        if name != base and len(shares) > 1:
             error = statistics.stdev(shares) / len(shares) ** 0.5
             middle = f"{statistics.median(shares):+.2f} % ({statistics.median(micros):+.0f} µs)"
             mean = f"{statistics.mean(shares):+.2f} % ± {error:.2f} %"
@@ -105,6 +113,15 @@ def table(figures: Figures) -> str:
         rate = statistics.median(run["tok_s"] for run in runs)
         rows.append(f"| {name} | {len(runs)} | {spread} | {rate:.1f} | {middle} | {mean} |")
     return "\n".join(rows)
+
+
+def blocks(values: list[float], size: int) -> list[float]:
+    """Means of so many values in a row; what is left over at the end does not count.
+
+    >>> blocks([1.0, 3.0, 5.0, 5.0, 9.0], 2)
+    [2.0, 5.0]
+    """
+    return [statistics.mean(values[at : at + size]) for at in range(0, len(values) - size + 1, size)]
 
 
 def main() -> None:
