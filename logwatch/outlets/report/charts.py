@@ -17,11 +17,14 @@ from logwatch.outlets.report.scene import COLOURS, Scene, name_of
 from logwatch.outlets.report.track import Span, Track, bands_of, parts_of_cycle
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from logwatch.model import Limits
 
 WIDTHS = {"wide": 1010, "narrow": 330}
 MARGIN = 46
 PHASE_HEIGHT = 250
+LEAST_SHOWN = 0.1
 VARIABLES = {
     "#010101": "ink", "#020202": "quiet", "#030303": "line", "#040404": "band", "#050505": "bad",
     "#070701": "c1", "#070702": "c2", "#070703": "c3", "#070704": "c4", "#070705": "c5", "#070706": "c6",
@@ -61,12 +64,8 @@ def phase_chart(on: Scene, phase: str) -> dict[str, str]:
     ]
     bands = bands_of(on.tracks, phase)
     edges = [edge * 1000 for _, band in bands for edge in (band.low, band.high)]
-    lowest, highest = (
-        min([*(row["low"] for row in rows), *edges]),
-        max([*(row["high"] for row in rows), *edges]),
-    )
-    room = (highest - lowest) * 0.12 or highest * 0.05
-    scale = alt.Scale(domain=[max(0.0, lowest - room), highest + room], nice=False)
+    reach = [*(row["low"] for row in rows), *(row["high"] for row in rows), *edges]
+    scale = alt.Scale(domain=_domain(reach), nice=False)
     y = alt.Y("mean:Q", title="ms per cycle", scale=scale)
     colour = _coloured_by_rank(on, legend=True)
     layers = _band(on, bands, scale)
@@ -175,10 +174,14 @@ def series_chart(on: Scene, name: str, title: str, *, against: str | None = None
     rows = rows_of(name)
     if not rows:
         return None
-    scale = alt.Scale(zero=name == "batch_size", nice=True, padding=6)
-    y = alt.Y("y:Q", title=title, scale=scale)
+    limit = rows_of(against) if against else []
+    whole = name == "batch_size"
+    reach = [row["y"] for row in (*rows, *limit)]
+    scale = alt.Scale(zero=True, padding=6) if whole else alt.Scale(domain=_domain(reach), nice=False)
+    axis = alt.Axis(tickMinStep=1) if whole else alt.Undefined
+    y = alt.Y("y:Q", title=title, scale=scale, axis=axis)
     colour = _coloured_by_rank(on, legend=False)
-    layers = [*_incidents(on, name), *_starts(on)]
+    layers = [*_incidents(on, name, "speculation" if against else name), *_starts(on)]
     layers.append(
         alt.Chart(_table(rows)).mark_line(strokeWidth=1.6).encode(x=_x(on), y=y, color=colour, detail="run:N")
     )
@@ -186,7 +189,6 @@ def series_chart(on: Scene, name: str, title: str, *, against: str | None = None
         layers.append(
             alt.Chart(_table(rows)).mark_circle(size=20, opacity=1).encode(x=_x(on), y=y, color=colour)
         )
-    limit = rows_of(against) if against else []
     if limit:
         layers.append(
             alt.Chart(_table(limit))
@@ -194,6 +196,13 @@ def series_chart(on: Scene, name: str, title: str, *, against: str | None = None
             .encode(x=_x(on), y=y, detail=["run:N", "rank:N"])
         )
     return _svg(alt.layer(*layers), 130)
+
+
+def _domain(values: Sequence[float]) -> list[float]:
+    """What an axis shows: all values with some room, and no less than a tenth of them, lest noise look like news."""
+    low, high = min(values), max(values)
+    room = max((high - low) * 0.12, (high * LEAST_SHOWN - (high - low)) / 2)
+    return [max(0.0, low - room), high + (room or 1.0)]
 
 
 def _x(on: Scene) -> Any:
@@ -223,12 +232,12 @@ def _clock(on: Scene) -> str:
     return "%H:%M" if stretch > timedelta(minutes=12) else "%H:%M:%S"
 
 
-def _incidents(on: Scene, phase: str) -> list[Any]:
+def _incidents(on: Scene, *phases: str) -> list[Any]:
     """A rule at each onset, and a shade that is no darker where several incidents are open."""
     stretches = sorted(
         (on.at(onset.line, onset.time), on.at(over.line, over.time) if over else on.end)
         for incident in on.incidents
-        if incident.phase == phase
+        if incident.phase in phases
         for onset, over in [(incident.onset, incident.resolved)]
     )
     if not stretches:

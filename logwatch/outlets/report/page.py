@@ -193,6 +193,8 @@ def _charts(
         words = [f"Green: the band, {band_text(band)} ms." for band in bands]
     if not bands:
         words = ["No band is configured for this phase."]
+    if any(span.reports > 1 for track in tracks for span in track.spans):
+        words.append("Pale: from the lowest to the highest of the reports that are drawn as one.")
     if any(incident.phase == phase for incident in incidents):
         words.append("Red shade: incidents, from their onset.")
     if sum(bool(start.settings) for start in on.starts) > 1:
