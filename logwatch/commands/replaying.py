@@ -123,6 +123,8 @@ def _put_together(
     summary = replace(collector.summary(), explained=explained)
     outputs = request.outputs
     folders = [job.folder for job in jobs if job.folder is not None]
+    if outputs.wanted():
+        _give_back()
     if outputs.parquet:
         from logwatch.outlets.report.as_parquet import whole_parquet
 
@@ -140,7 +142,7 @@ def _put_together(
 
 
 def _give_back() -> None:
-    """What reading needed goes back to the system, before drawing, which keeps what it takes, needs as much."""
+    """What was needed so far goes back to the system, before as much is needed for something else."""
     gc.collect()
     with suppress(OSError, AttributeError):  # glibc's own
         ctypes.CDLL(None).malloc_trim(0)
