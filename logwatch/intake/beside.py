@@ -237,13 +237,13 @@ class Beside:
         Lines that are all the same make files alike that are none: besides the content the time must tell, or the
         name and that the other file is gone.
         """
-        if is_packed_name(path) and self._is_known_path(unpacked_name(path)):
+        if is_packed_name(path) and os.path.isfile(unpacked_name(path)):
             return True  # it is being packed
         return self._is_read(path, facts) or self._is_being_read(path, facts)
 
     def resembles(self, path: str, facts: Facts) -> bool:
         """Whether an unknown file beside has the content of one that is or was read; it stays unknown."""
-        if is_packed_name(path) and self._is_known_path(unpacked_name(path)):
+        if is_packed_name(path) and os.path.isfile(unpacked_name(path)):
             return True
         return bool(self._alike(path)) or any(self._repeating(path, facts))
 
@@ -343,12 +343,6 @@ class Beside:
 
     def _is_nameless(self, part: Part) -> bool:
         return all(facts.identity != part.identity for _, facts in self._candidates())
-
-    def _is_known_path(self, path: str) -> bool:
-        try:
-            return facts_of(path).identity in self._shop.known
-        except OSError:
-            return False
 
     def _candidates(self) -> list[tuple[str, Facts]]:
         """Files beside the followed name, and beside what it points to, that look rotated; oldest content first."""

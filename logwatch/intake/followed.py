@@ -19,7 +19,7 @@ from logwatch.intake.chunks import Source
 from logwatch.intake.identity import Facts, facts_of
 from logwatch.intake.journal import Journal
 from logwatch.intake.likeness import age
-from logwatch.intake.lineage import Lineage
+from logwatch.intake.lineage import LATE_S, Lineage
 from logwatch.intake.names import (
     bases_of,
     covers,
@@ -237,6 +237,8 @@ class Followed:
             base.beside.pass_over(path, facts)
         elif first:
             base.put_before(path, facts)
+        elif base.missing_since is not None and self._clock() - base.missing_since < LATE_S:
+            return  # rotated a moment ago: it is read before the log that comes next
         elif facts.size and not base.beside.resembles(path, facts) and not is_packed_name(name):
             self._discover(source, path, facts, first=False)
 

@@ -320,7 +320,7 @@ class Lineage(Succession):
         """
         before = self.parts[0]
         for each in saved:
-            if not before.gone and not self.beside.find_by_identity(before):
+            if not before.gone and not self.beside.find(before):
                 break
             with suppress(OSError, Moved, Changed):  # tried again, and said, when it is to be read
                 before.open()

@@ -11,6 +11,7 @@ import glob
 import os
 import re
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -195,13 +196,13 @@ class Listings:
         self._kept: dict[str, tuple[int, list[str]]] = {}
 
     def names(self, directory: str) -> list[str]:
-        """Names in a directory; none where it cannot be read."""
+        """Names in a directory, sorted; none where it cannot be read."""
         directory = directory or "."
         try:
             changed_ns = os.stat(directory).st_mtime_ns
             if (kept := self._kept.get(directory)) is not None and kept[0] == changed_ns:
                 return kept[1]
-            names = os.listdir(directory)
+            names = sorted(os.listdir(directory))
         except OSError:
             return []
         if time.time_ns() - changed_ns > _TICK_NS:
@@ -214,9 +215,12 @@ class Listings:
         """Existing files beside `path` whose names look like rotated copies of it."""
         directory, base = os.path.split(path)
         stem = os.path.splitext(base)[0]
-        for name in self.names(directory):
-            if name.startswith(stem) and is_rotated_name(name, base):
-                yield os.path.join(directory, name)
+        names = self.names(directory)
+        for index in range(bisect_left(names, stem), len(names)):
+            if not names[index].startswith(stem):
+                break
+            if is_rotated_name(names[index], base):
+                yield os.path.join(directory, names[index])
 
 
 def mount_points() -> frozenset[str]:

@@ -137,14 +137,16 @@ class Tail:
             for stream in self._restless
             if stream in self._followed.feeds
         }
+        near: set[str] = set()
         for path in hints:
             if (lineage := self._followed.by_path.get(path)) is not None:
                 due[lineage.stream] = lineage
             else:  # a file beside: it may have been a followed one a moment ago
-                near = os.path.dirname(path)
-                for beside, lineage in self._followed.by_path.items():
-                    if os.path.dirname(beside) == near:
-                        due[lineage.stream] = lineage
+                near.add(os.path.dirname(path))
+        if near:
+            for beside, lineage in self._followed.by_path.items():
+                if os.path.dirname(beside) in near:
+                    due[lineage.stream] = lineage
         if not hints:
             known, feeds = self._shop.known, self._followed.feeds
             owners = (known.get(part.identity) for part in self._shop.open_parts.values())

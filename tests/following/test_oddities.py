@@ -329,6 +329,74 @@ def test_packed_while_no_new_log_is_there(tmp_path, follow):
     assert follower.lines == {"a.log": serials(1, 102)}
 
 
+def test_rotated_while_down_and_no_new_log_yet(tmp_path, follow):
+    """Looked at between a rename that nobody saw and the next log's first line: the copy is no stream of its own."""
+    path = tmp_path / "a.log"
+    append(path, serials(1, 100))
+    follower = follow(tmp_path / "a.log*")
+    for number in (2, 1):
+        follower.close()
+        path.rename(f"{path}.{number}")
+        if number == 2:
+            append(path, serials(101, 110))
+    follower.kill()
+    follower.read()
+    append(path, serials(111, 112))
+    follower.read()
+    assert follower.lines == {"a.log": serials(1, 112)}
+
+
+@pytest.mark.parametrize("packed", ["while followed", "while down"])
+def test_killed_with_files_waiting(tmp_path, follow, packed):
+    """Of several files that wait, the first is packed in a way that changes its time: those after it are read."""
+    path = tmp_path / "a.log"
+    append(path, serials(1, 10))
+    follower = follow(path)
+    path.rename(f"{path}.3")
+    append(path, serials(11, 300))
+    path.rename(f"{path}.2")
+    append(path, serials(301, 310))
+    written_ns = path.stat().st_mtime_ns
+
+    def pack_first():
+        os.utime(pack(tmp_path / "a.log.2"), ns=(written_ns + 10**10,) * 2)
+
+    if packed == "while followed":
+        pack_first()
+    follower.turn(500)
+    follower.turn(500)
+    follower.commit()
+    assert 10 < len(follower.all) < 300
+    path.rename(f"{path}.1")
+    if packed == "while down":
+        pack_first()
+    append(path, serials(311, 312))
+    os.utime(path, ns=(written_ns + 2 * 10**10,) * 2)
+    follower.kill()
+    follower.read()
+    assert follower.all == serials(1, 312)
+
+
+@pytest.mark.parametrize("pattern", ["a.log", "a.log*"])
+def test_looked_at_while_an_unread_log_is_packed(tmp_path, follow, pattern):
+    """A file that nobody has read and its packed copy lie side by side for a moment: it is read once."""
+    path = tmp_path / "a.log"
+    path.touch()
+    follower = follow(tmp_path / pattern)
+    append(path, serials(1, 100))
+    (tmp_path / "a.log.1").write_bytes(path.read_bytes())
+    path.write_text(text(serials(101, 300)))
+    packed = tmp_path / "a.log.1.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "a.log.1").read_bytes()))
+    copied = (tmp_path / "a.log.1").stat()
+    os.utime(packed, ns=(copied.st_atime_ns, copied.st_mtime_ns // 10**9 * 10**9))  # whole seconds: seems older
+    follower.read()
+    (tmp_path / "a.log.1").unlink()
+    append(path, serials(301, 302))
+    follower.read()
+    assert follower.lines == {"a.log": serials(1, 302)}
+
+
 def test_rotated_copies_outlive_their_log(tmp_path, follow):
     """What is left of a log that was deleted long ago is not read again, though the glob matches it."""
     path = tmp_path / "a.log"
