@@ -14,6 +14,7 @@ from logwatch.errors import Problem, SourceError
 from logwatch.units import milliseconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from logwatch.judging.compare import Comparison, PhaseChange
@@ -130,7 +131,7 @@ def as_markdown(found: Comparison) -> str:
         lines += ["| " + " | ".join(map(text, _cells(each))) + " |" for each in found.phases]
         lines.append("")
     lines += [f"- {text(sentence)}" for sentence in _sentences(found)]
-    for title, rows in (("Settings", found.settings), ("Environment", found.environment)):
+    for title, rows in (("Settings", _settings(found)), ("Environment", found.environment)):
         if rows:
             lines += ["", f"| {title} | before | after |", "|---|---|---|"]
             lines += [
@@ -160,7 +161,7 @@ def print_table(found: Comparison) -> None:
         console.print()
     for text in _sentences(found):
         console.print(safe(text, LONGEST))
-    for title, rows in (("Settings that differ", found.settings), ("Environment", found.environment)):
+    for title, rows in (("Settings that differ", _settings(found)), ("Environment", found.environment)):
         if rows:
             console.print(f"\n{title}")
             for name, old, new in rows:
@@ -202,7 +203,18 @@ def _sentences(found: Comparison) -> list[str]:
             told.append(f"{phase.phase}: {have} cannot tell; {_many(phase.needed)} on each side would.")
         if phase.spread_p_value is not None and phase.spread_p_value < 0.001:
             told.append(f"{phase.phase}: its spread or shape changed as well (p {phase.spread_p_value:.1g}).")
+    if left := len(found.settings) - len(_settings(found)):
+        told.append(
+            f"{left} settings are named by one of the logs only: another version of the engine has others."
+        )
     return [*told, *found.notes]
+
+
+def _settings(found: Comparison) -> Sequence[tuple[str, str | None, str | None]]:
+    """The settings that a person wants to see; JSON has all."""
+    from logwatch.judging.case import named_by_both
+
+    return named_by_both(found.settings)
 
 
 def _many(needed: int | None) -> str:

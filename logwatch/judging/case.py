@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 from logwatch.judging.conditions import TOKENS, UNTIMED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from logwatch.judging.facts import Facts
 
+
+FEW_OF_ONE = 3
+"""Settings that only one of two runs names, and that still may be what somebody changed."""
 
 SPECULATION = "speculation"
 """What an incident is about that compares throughput with that of the same server without speculation."""
@@ -80,7 +83,15 @@ def changed_settings(case: Case) -> list[tuple[str, str | None, str | None]]:
     """The server's settings that differ from those of the run before; none where either is unknown."""
     if case.before is None or not case.before.settings or not case.after.settings:
         return []
-    return changed(case.before.settings, case.after.settings)
+    return named_by_both(changed(case.before.settings, case.after.settings))
+
+
+def named_by_both(
+    different: Sequence[tuple[str, str | None, str | None]],
+) -> list[tuple[str, str | None, str | None]]:
+    """Without what only one side names, where that is much: another version of the engine has other settings."""
+    of_one = sum(None in (old, new) for _, old, new in different)
+    return [each for each in different if of_one <= FEW_OF_ONE or None not in each[1:]]
 
 
 def grew(case: Case, names: list[str]) -> str:

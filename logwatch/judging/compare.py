@@ -34,6 +34,8 @@ from logwatch.judging.ranktests import (
 from logwatch.judging.runs import Observed, Run, series_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from logwatch.judging.facts import Facts
     from logwatch.model import Cause
 
@@ -120,13 +122,13 @@ def compare(
     found: list[PhaseChange] = []
     for phase in dict.fromkeys([*before, *after]):
         if phase not in before or phase not in after:
-            notes.append(f"{phase} is only in {'the first' if phase in before else 'the second'} log.")
             continue
         change = _phase(phase, before[phase], after[phase], floor, alpha)
         if isinstance(change, str):
             notes.append(change)
         else:
             found.append(change)
+    notes += _missing(good, bad, before, after)
     notes += [
         f"The {which} log is of a server without speculation: one token a step."
         for which, run in (("first", good), ("second", bad))
@@ -148,6 +150,26 @@ def compare(
         ),
         notes=tuple(notes),
     )
+
+
+def _missing(good: Run, bad: Run, before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[str]:
+    """Phases that cannot be compared, because one of the logs has no sample of them that counts."""
+    for which, other, run, here, there in (
+        ("first", "second", good, before, after),
+        ("second", "first", bad, after, before),
+    ):
+        lacking = [phase for phase in there if phase not in here]
+        written = {phase for each in run.cycles for phase in each.phases_s}
+        written |= {TOKENS for each in run.cycles if each.tokens_per_cycle is not None}
+        only = [phase for phase in lacking if phase not in written]
+        early = [phase for phase in lacking if phase in written]
+        if only:
+            yield f"Only in the {other} log: {', '.join(only)}."
+        if early:
+            yield (
+                f"The {which} log has too few reports of {', '.join(early)}: the first after a start or a change of "
+                "the batch do not count."
+            )
 
 
 def environment_changes(before: Facts, after: Facts) -> list[tuple[str, str | None, str | None]]:

@@ -442,6 +442,21 @@ def test_unknown_says_what_was_ruled_out():
             Case("target_verify", "high", HEALTHY, HEALTHY), "settings_changed", id="the settings are equal"
         ),
         pytest.param(
+            Case(
+                "target_verify",
+                "high",
+                facts(
+                    settings={
+                        "tp_size": "2",
+                        **{f"{name}_backend": "auto" for name in ("moe_runner", *"abc")},
+                    }
+                ),
+                facts(settings={"tp_size": "2"}),
+            ),
+            "settings_changed",
+            id="another version has more settings",
+        ),
+        pytest.param(
             Case("target_verify", "high", facts(version="0.5.18"), facts(version="0.5.18")),
             "version_changed",
             id="the same version",

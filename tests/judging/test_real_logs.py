@@ -84,6 +84,27 @@ def test_speculation_on_and_off():
     assert run_04["breakeven_tokens_per_cycle"] is None
 
 
+def test_settings_of_another_version_are_counted_and_not_listed():
+    """SGLang 0.5.12 and 0.5.17 each name settings that the other does not know: what both know is shown."""
+    logs = [str(LOGS / "h200" / f"{name}.log") for name in ("v0512_eagle3_v1_graph", "v0517_eagle3_graph")]
+    text = run("compare", *logs).stdout
+    assert " settings are named by one of the logs only: another version of the engine has others." in text
+    listed = text.partition("Settings that differ")[2].partition("Environment")[0].splitlines()
+    assert 0 < len([line for line in listed if line]) < 10
+    assert "(not set)" not in "".join(listed)
+
+
+def test_what_cannot_be_compared_is_said_in_two_lines(tmp_path):
+    """Phases that one log does not have, and those of which it has only the first reports."""
+    short = tmp_path / "short.log"
+    lines = Path(log("31")).read_text().splitlines(keepends=True)
+    first = next(at for at, line in enumerate(lines) if "Target verify" in line)
+    short.write_text("".join(lines[: first + 1]))
+    notes = as_json("compare", str(short), log("31"))[1]["notes"]
+    assert notes[0] == "Only in the second log: draft_extend, total_cycle, tokens_per_cycle."
+    assert notes[1].startswith("The first log has too few reports of draft_forward, target_verify: ")
+
+
 def test_a_log_that_is_cut_short_is_said_to_be(tmp_path):
     """What is compared, tuned or measured is not the whole log then."""
     cut = tmp_path / "cut.log.gz"
