@@ -101,7 +101,7 @@ def test_what_cannot_be_compared_is_said_in_two_lines(tmp_path):
     first = next(at for at, line in enumerate(lines) if "Target verify" in line)
     short.write_text("".join(lines[: first + 1]))
     notes = as_json("compare", str(short), log("31"))[1]["notes"]
-    assert notes[0] == "Only in the second log: draft_extend, total_cycle, tokens_per_cycle."
+    assert notes[0] == "Only in the second log: draft_extend, total_cycle."
     assert notes[1].startswith("The first log has too few reports of draft_forward, target_verify: ")
 
 
