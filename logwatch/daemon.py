@@ -18,7 +18,7 @@ from logwatch.errors import LogwatchError
 from logwatch.intake.chunks import Chunk
 from logwatch.intake.tail import Tail
 from logwatch.intake.wake import Waker
-from logwatch.judging.incidents import ended_unseen
+from logwatch.judging.held import ended_unseen
 from logwatch.model import Item, Level, Notice, Sink
 from logwatch.observing import Observing
 from logwatch.outlets.deliver import Deliver
@@ -388,7 +388,7 @@ class Daemon:
         if self._tail.keeps(stream):
             pipeline.start_file(stream)  # its unfinished line is read again when a source means it again
         self._take(pipeline.finish())
-        self._take(ended_unseen(pipeline.memory.incidents))
+        self._take(ended_unseen(pipeline.memory.incidents.held))
         del self._pipelines[stream]
         self._reading.pop(stream, None)
         self._dirty.add(stream)

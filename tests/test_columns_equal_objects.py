@@ -51,6 +51,7 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 WORST = (
     "spikes", "slow", "worse", "restart", "other settings", "crash", "short report", "batch", "graph off", "idle drafts",
     "requests", "rank", "malformed", "total first", "drift", "warm", "draft slow", "zero",
+    "phase gone",
 )  # fmt: skip
 
 
@@ -155,6 +156,14 @@ class Server:
                 self.lines.append("  Target verify:     nan ms/cyc")
             case "total first":
                 self.report(first="Total cycle")
+            case "phase gone":
+                self.slow, self.draft_slow = 1.5, 10.0
+                for _ in range(8):
+                    self.report()
+                gone = draw.choice(["Target verify", "Draft forward"])
+                for _ in range(draw.choice([10, 49, 60])):
+                    self.report(left_out=gone)
+                self.slow, self.draft_slow = draw.choice([1.0, 1.5]), draw.choice([1.0, 10.0])
             case "zero":
                 self.lines += [f"{self.stamp()}{self.header}", "  Draft forward: 0.00 ms/cyc", "  Target verify: 0.00 ms/cyc",
                                "  Draft extend: 0.00 ms/cyc", "  Total cycle: 0.00 ms/cyc", "  Accept len: 0.93"]  # fmt: skip

@@ -19,6 +19,7 @@ from logwatch.judging.columns_rows import Watched, advance, until
 from logwatch.judging.conditions import TOKENS, batch_range, group_of
 from logwatch.judging.economics import cycle_time_s
 from logwatch.judging.facts import TEXTS, note
+from logwatch.judging.held import may_go_unseen
 from logwatch.judging.incidents import EXPLAIN_FOR
 from logwatch.judging.judgements import Judgements
 from logwatch.judging.levels import BATCH, CONTEXT
@@ -84,7 +85,7 @@ class Columns:
             end = min(
                 loud, len(columns), min((index for index in found if index >= at), default=len(columns))
             )
-            if self._explains(columns):
+            if self._explains(columns) or self._misses(columns):
                 end = at
             single = min(end + 1, len(columns))
             if end - at < SHORTEST:
@@ -142,6 +143,13 @@ class Columns:
         """Whether an open incident may still learn its cause."""
         return any(
             held.followed < EXPLAIN_FOR and held.incident.rank == columns.rank and not held.mute
+            for held in self._incidents.memory.held.values()
+        )
+
+    def _misses(self, columns: CycleColumns) -> bool:
+        """Whether an open incident's phase is missing here, or was until now."""
+        return any(
+            may_go_unseen(held, columns.rank) and (held.unseen or held.incident.phase not in columns.phases_s)
             for held in self._incidents.memory.held.values()
         )
 

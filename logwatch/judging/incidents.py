@@ -16,6 +16,7 @@ from logwatch.judging.causes import likely_causes, load_explains
 from logwatch.judging.conditions import TOKENS, telling
 from logwatch.judging.economics import cost_sentence, economics_of
 from logwatch.judging.facts import Facts, begin, note
+from logwatch.judging.held import UNSEEN_FOR, Held, may_go_unseen
 from logwatch.judging.levels import BATCH, CONTEXT, Levels, before_and_after, note_levels
 from logwatch.judging.stretch import Row, Rule, Sample, count, forget, steadiness
 from logwatch.judging.terms import band_text, incident_key, ratio_of, severity_of
@@ -47,24 +48,6 @@ MOST_ROWS = 2048
 
 EXPLAIN_FOR = 12
 """Samples after an incident opened in which later evidence may still change its causes."""
-
-
-@dataclass
-class Held:
-    """An incident that is open.
-
-    Attributes:
-        reference: What its ratio is against, in the value's unit.
-        followed: Samples since it opened.
-        mute: A chart's finding that says no more than an open incident: kept, not told.
-        severity: What it has unless load explains it (then `info`: nothing is wrong); empty where it stays.
-    """
-
-    incident: Incident
-    reference: float
-    followed: int = 0
-    mute: bool = False
-    severity: str = ""
 
 
 @dataclass
@@ -122,6 +105,7 @@ class Incidents:
             still = any(key.startswith(f"{rank}/") for key in memory.held)
             note_levels(memory.levels, item, still=still)
             yield from self._explained(item)
+            yield from self._unseen(item)
         for rule, key, rank_of, sample in watch(memory.watches, item, self.rules.baseline_tokens_per_second):
             cycle = item if isinstance(item, Cycle) else None
             yield from self._counted(key, rule, sample, rank_of, cycle)
@@ -304,6 +288,24 @@ class Incidents:
                 )
                 yield held.incident
 
+    def _unseen(self, cycle: Cycle) -> Iterator[Incident]:
+        """Incidents of phases that this rank does not tell of any more end where it told of them no more."""
+        memory = self.memory
+        for key, held in list(memory.held.items()):
+            if not may_go_unseen(held, cycle.rank):
+                continue
+            if held.incident.phase in cycle.phases_s:
+                held.unseen, held.unseen_since = 0, None
+                continue
+            held.unseen_since = held.unseen_since or Moment(cycle.place.line, cycle.time)
+            held.unseen += 1
+            if held.unseen >= UNSEEN_FOR:
+                del memory.held[key]
+                if key in memory.rows:
+                    forget(memory.rows[key])
+                if not held.mute:
+                    yield replace(held.incident, change=Change.RESOLVED, resolved=held.unseen_since)
+
     def _run(self, item: RunStarted) -> Iterator[Incident]:
         """A new run: facts begin anew; with other settings the charts do, and their incidents end."""
         memory = self.memory
@@ -378,9 +380,3 @@ class Incidents:
 
     def _stream(self, cycle: Cycle | None) -> str:
         return cycle.stream if cycle is not None else self.memory.stream
-
-
-def ended_unseen(memory: IncidentsMemory) -> list[Incident]:
-    """The end of all that is open in a log that is gone: nobody will ever say when it was over."""
-    told = (held.incident for held in memory.held.values() if not held.mute)
-    return [replace(incident, change=Change.RESOLVED, resolved=None) for incident in told]

@@ -7,6 +7,7 @@ from judging_samples import cycle, through
 from pydantic import TypeAdapter
 
 from logwatch.judging.bands import Band, Rules
+from logwatch.judging.held import UNSEEN_FOR
 from logwatch.judging.incidents import Incidents, IncidentsMemory
 from logwatch.judging.judgements import Judgements
 from logwatch.model import Change, Incident, Moment
@@ -63,6 +64,41 @@ def test_an_incident_resolves_at_the_first_of_five_good_samples():
     assert resolved.resolved == Moment(12)
     assert resolved.samples == 6
     assert resolved.after == pytest.approx(0.028945)
+
+
+def without_verify(lines, rank="TP0"):
+    return [cycle(line=line, rank=rank, phases={"inferred_cycle": 0.02}, run=1) for line in lines]
+
+
+def test_what_nothing_tells_of_any_more_ends_where_it_was_told_of_last():
+    """A server that is started without the profile gives no verify time: no alert of it fires for ever."""
+    opened, resolved = incidents_of(series(FIELD_29) + without_verify(range(6, 80)))
+    assert (resolved.change, resolved.key) == (Change.RESOLVED, opened.key)
+    assert resolved.resolved == Moment(6)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(without_verify(range(6, 6 + UNSEEN_FOR - 1)), id="not for long"),
+        pytest.param(
+            [*without_verify(range(6, 50)), cycle(0.029, 50), *without_verify(range(51, 95))],
+            id="now and then",
+        ),
+        pytest.param(without_verify(range(6, 200), rank="TP1"), id="another rank"),
+    ],
+)
+def test_a_phase_that_is_told_of_seldom_stays_open(after):
+    """Decode lines before the first report of a run say nothing of verify, nor do other ranks."""
+    assert [each.change for each in incidents_of(series(FIELD_29) + after)] == [Change.OPENED]
+
+
+def test_after_an_unseen_end_the_next_bad_samples_open_anew():
+    """Nothing is left of the stretch that ended."""
+    again = [cycle(value, 80 + line, run=2) for line, value in enumerate(FIELD_29)]
+    found = incidents_of(series(FIELD_29) + without_verify(range(6, 80)) + again)
+    assert [each.change for each in found] == [Change.OPENED, Change.RESOLVED, Change.OPENED]
+    assert found[2].onset == Moment(80)
 
 
 @pytest.mark.parametrize(
