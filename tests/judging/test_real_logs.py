@@ -102,7 +102,9 @@ def test_what_cannot_be_compared_is_said_in_two_lines(tmp_path):
     short.write_text("".join(lines[: first + 1]))
     notes = as_json("compare", str(short), log("31"))[1]["notes"]
     assert notes[0] == "Only in the second log: draft_extend, total_cycle."
-    assert notes[1].startswith("The first log has too few reports of draft_forward, target_verify: ")
+    assert notes[1].startswith(
+        "The first log has too few reports of draft_forward, target_verify, tokens_per_cycle: "
+    )
 
 
 def test_a_log_that_is_cut_short_is_said_to_be(tmp_path):
