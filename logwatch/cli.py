@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import traceback
-from typing import TextIO
+from typing import Literal, TextIO
 
 import click
 
@@ -98,9 +98,10 @@ def _lines(error: Exception) -> list[str]:
 
 
 def _ready_streams() -> None:
-    """Closed streams swallow what is written; what a stream's encoding lacks is written as `?`."""
-    sys.stdout = sys.stdout or _nowhere()
-    sys.stderr = sys.stderr or _nowhere()
+    """Closed streams hold nothing and swallow what is written; what an encoding lacks is written as `?`."""
+    sys.stdin = sys.stdin or _nowhere("r")
+    sys.stdout = sys.stdout or _nowhere("w")
+    sys.stderr = sys.stderr or _nowhere("w")
     for stream in (sys.stdout, sys.stderr):
         # A locale of C keeps the bytes of a file's name as they are: that is as good in UTF-8.
         whole = stream.encoding.lower() == "utf-8" and stream.errors == "surrogateescape"
@@ -108,8 +109,9 @@ def _ready_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _nowhere() -> TextIO:
-    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+def _nowhere(mode: Literal["r", "w"]) -> TextIO:
+    """The null device under the lowest free number: where streams are closed in their order, under their own."""
+    return os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8")
 
 
 def _drop_output() -> None:

@@ -100,6 +100,7 @@ GOOD, BAD = "fixtures/logs/field_verify_19ms.log", "fixtures/logs/field_verify_2
         pytest.param(f"compare {GOOD} {BAD} >&- 2>&-", 1, id="nor standard error"),
         pytest.param(f"replay {GOOD} >&-", 0, id="and nothing to tell"),
         pytest.param("replay absent.log 2>&-", 2, id="trouble without standard error"),
+        pytest.param("replay - <&-", 2, id="nothing to read from"),
     ],
 )
 def test_closed_streams_leave_the_exit_status(redirection, status):
