@@ -31,7 +31,7 @@ from logwatch.intake.likeness import (
     same_time,
 )
 from logwatch.intake.names import is_packed_name, unpacked_name
-from logwatch.intake.opened import PlainFile, open_log
+from logwatch.intake.opened import PackedFile, PlainFile, open_log
 from logwatch.intake.parts import Changed, Finished, Moved, Part
 from logwatch.intake.shop import Shop
 from logwatch.model import Level, Notice
@@ -317,18 +317,22 @@ class Beside:
             del self._by_identity[done.identity]
             self._shop.known.pop(done.identity, None)
 
-    def _repeating(self, path: str, facts: Facts) -> Iterator[Part]:
-        """Parts that are read and begin with this file's content, or are, packed, this file."""
+    def _repeating(self, path: str, facts: Facts) -> Iterator[tuple[Part, Facts]]:
+        """Parts that are read and begin with this file's content, or are, packed, this file; and their facts now."""
+
+        def is_repeated(original: PlainFile | PackedFile) -> Facts | None:
+            if not isinstance(original, PlainFile) or not asks(path, partial(repeats, facts.size, original)):
+                return None
+            return original.facts()
+
         for part in self._lineage.parts:
-            original = part.file
-            if isinstance(original, PlainFile) and asks(path, partial(repeats, facts.size, original)):
-                yield part
+            now = asks(part.path, is_repeated) if part.file is None else is_repeated(part.file)
+            if now is not None and now.identity == part.identity:
+                yield part, now
 
     def _is_being_read(self, path: str, facts: Facts) -> bool:
         """Whether an unknown file is a copy of one that is being read."""
-        for part in self._repeating(path, facts):
-            assert part.file is not None
-            now = part.file.facts()
+        for part, now in self._repeating(path, facts):
             if is_packed_name(path):
                 if (part.packed_as is None or part.packed_as.identity == facts.identity) and (
                     same_time(facts.modified_ns, now.modified_ns)

@@ -94,7 +94,10 @@ class Tail:
         now = self._clock()
         everything = hints is None or now - self._scanned >= FULL_SCAN_S
         if everything or self._is_news(hints or set()):
-            self._waker.watch(self._followed.scan())
+            try:
+                self._waker.watch(self._followed.scan())
+            except OSError as error:
+                self._cannot_read(error, error.filename or "a file")
         # Should the caller not take all, its next call looks at everything: these hints are used up.
         self._scanned, scanned = -1e18, now if everything else self._scanned
         self.behind = False
@@ -103,11 +106,8 @@ class Tail:
                 continue
             try:
                 yield from feed.turn(budget_bytes)
-            except (
-                OSError
-            ) as error:  # a disk or a server of files that fails: looked at again in the next turn
-                message = f"{feed.path} cannot be read ({error.strerror or error}); tried again"
-                self._notify(Notice("unreadable", message, Level.WARNING, feed.stream, feed.path))
+            except OSError as error:
+                self._cannot_read(error, feed.path, feed.stream)
             self.behind = self.behind or feed.behind
             if feed.changed:
                 self._moved.add(feed.stream)
@@ -123,6 +123,11 @@ class Tail:
         self._scanned = scanned
         if everything:
             self._followed.retire(now)
+
+    def _cannot_read(self, error: OSError, path: str, stream: str | None = None) -> None:
+        """A disk or file server failed in the middle of something: it is looked at again in the next turn."""
+        message = f"{path} cannot be read ({error.strerror or error}); tried again"
+        self._notify(Notice("unreadable", message, Level.WARNING, stream))
 
     def _is_news(self, hints: set[str]) -> bool:
         return any(path not in self._followed.by_path for path in hints)

@@ -11,6 +11,7 @@ import pytest
 
 from logwatch.daemon import Daemon
 from logwatch.intake import opened, tail
+from logwatch.intake.followed import Followed
 from logwatch.intake.tail import Source
 from logwatch.intake.wake import Waker
 from logwatch.model import Cycle, Read
@@ -251,13 +252,16 @@ def test_reading_fails_for_a_while(tmp_path, monkeypatch):
     append(path, serials(4, 5))
     with monkeypatch.context() as patched:
 
-        def stale(*_):
+        def stale(*_, **__):
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
         patched.setattr(opened.PlainFile, "read_at", stale)
         patched.setattr(opened.PlainFile, "facts", stale)
         path.rename(f"{path}.1")
         append(path, serials(6, 7))
+        follower.read()
+        patched.setattr(Followed, "_scan_source", stale)
+        follower.clock.now += 11
         follower.read()
     follower.read()
     assert follower.all == serials(1, 7)
@@ -389,7 +393,9 @@ def test_looked_at_while_an_unread_log_is_packed(tmp_path, follow, pattern):
     packed = tmp_path / "a.log.1.gz"
     packed.write_bytes(gzip.compress((tmp_path / "a.log.1").read_bytes()))
     copied = (tmp_path / "a.log.1").stat()
-    os.utime(packed, ns=(copied.st_atime_ns, copied.st_mtime_ns // 10**9 * 10**9))  # whole seconds: seems older
+    os.utime(
+        packed, ns=(copied.st_atime_ns, copied.st_mtime_ns // 10**9 * 10**9)
+    )  # whole seconds: seems older
     follower.read()
     (tmp_path / "a.log.1").unlink()
     append(path, serials(301, 302))
@@ -419,12 +425,13 @@ def test_rotated_copies_outlive_their_log(tmp_path, follow):
     assert not follower.tail.streams
 
 
+@pytest.mark.parametrize("most_open", [1, 64])
 @pytest.mark.parametrize("written", [True, False], ids=["written to since", "not written to since"])
-def test_backup_of_a_log_that_nobody_looked_at_yet(tmp_path, written):
+def test_backup_of_a_log_that_nobody_looked_at_yet(tmp_path, written, most_open):
     """After an unseen rotation the new log was copied, as administrators do: it is read once."""
     path = tmp_path / "a.log"
     append(path, stamped(1, 100))
-    follower = Follower(Source(str(path), start="beginning"))
+    follower = Follower(Source(str(path), start="beginning"), most_open=most_open)
     follower.read()
     path.rename(tmp_path / "a.log.1")
     append(path, stamped(101, 150))
