@@ -209,4 +209,5 @@ def whole_openmetrics(folders: Sequence[Path], path: Path) -> None:
             for part in parts:
                 with part.open("rb") as lines:
                     shutil.copyfileobj(lines, out)
+                part.unlink()  # the disk need not hold everything twice
         out.write(b"# EOF\n")
