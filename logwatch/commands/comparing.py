@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from logwatch.commands.common import printable
 from logwatch.errors import Problem, SourceError
 from logwatch.intake.archive import STANDARD_INPUT, open_archive
 from logwatch.judging.runs import Run, gather
+from logwatch.model import Record
 from logwatch.pipeline import Pipeline, Settings
 
 if TYPE_CHECKING:
@@ -25,20 +27,28 @@ def read_runs(path: str, config: Config) -> list[Run]:
         SourceError: It cannot be read, or holds no sample.
     """
     runs: list[Run] = []
+    seen: Counter[str] = Counter()
+    size = 0
     name = "stdin" if path == STANDARD_INPUT else path.rpartition("/")[2]
     pipeline = Pipeline(Settings.of_config(config), name, path)
     with open_archive(path) as archive:
         while data := archive.read(CHUNK):
+            size += len(data)
             for item in pipeline.feed_bytes(data):
                 gather(runs, path, item)
+                if isinstance(item, Record):
+                    seen[item.kind] += 1
         for item in pipeline.finish():
             gather(runs, path, item)
         if archive.damage:
             click.echo(printable(f"logwatch: {path}: {archive.damage}"), err=True)
     found = [run for run in runs if run.cycles]
     if not found:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in seen.most_common())
+        other = "none of its lines is one of an SGLang server" if size else "nothing in it"
+        what = f"no samples found: {f'its records are {kinds}' if kinds else other}"
         hint = "set EAGLE3_PROFILE=1, or log decode batches; `logwatch grammar explain` tells what a line is"
-        raise SourceError(Problem(path, "no samples found", hint))
+        raise SourceError(Problem(path, what, hint if size else "is it the right file?"))
     return found
 
 

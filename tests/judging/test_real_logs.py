@@ -107,6 +107,33 @@ def test_what_cannot_be_compared_is_said_in_two_lines(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("", "no samples found: nothing in it; is it the right file?", id="empty"),
+        pytest.param(
+            "x\n", "no samples found: none of its lines is one of an SGLang server; ", id="another's"
+        ),
+        pytest.param(
+            "[2026-02-11 08:15:02] Prefill batch, #new-seq: 1, #new-token: 64, #cached-token: 0, "
+            "token usage: 0.00, #running-req: 0, #queue-req: 0\n",
+            "no samples found: its records are 1 prefill; set EAGLE3_PROFILE=1",
+            id="prefill only",
+        ),
+    ],
+)
+def test_a_log_without_samples_is_told_by_what_it_has(tmp_path, text, said):
+    """As `replay` does."""
+    path = tmp_path / "server.log"
+    path.write_text(text)
+    for arguments in (
+        ["compare", str(path), log("02")],
+        ["tune", str(path)],
+        ["breakeven", "--log", str(path)],
+    ):
+        assert said in str(CliRunner().invoke(cli, arguments).exception)
+
+
 def test_a_log_that_is_cut_short_is_said_to_be(tmp_path):
     """What is compared, tuned or measured is not the whole log then."""
     cut = tmp_path / "cut.log.gz"
