@@ -146,6 +146,12 @@ def no_samples(summary: Summary, *, limited: bool = False) -> Problem:
         records = sum(each.records for each in summary.inputs)
         what = f"no samples found: none of its {records:,} records lies between --since and --until{damage}"
         return Problem(where, what, "a log without dates cannot be limited to a time")
+    broken = sum(each.malformed for each in summary.inputs)
+    if not seen and broken and summary.malformed:
+        first = summary.malformed[0]
+        what = f"no samples found: {broken:,} of its lines begin like a record and do not end as one{damage}"
+        at = f"line {first.place.line}, column {first.column}"
+        return Problem(where, what, f"first, {at}: expected {first.expected}, found `{first.found}`")
     if not seen:
         lines = sum(each.lines for each in summary.inputs)
         what = f"no samples found: none of its {lines:,} lines is one of an SGLang server{damage}"
@@ -154,10 +160,14 @@ def no_samples(summary: Summary, *, limited: bool = False) -> Problem:
         )
     counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(seen.items(), key=lambda kv: -kv[1]))
     what = f"no samples found: its records are {counts}{damage}"
+    hint = f"{TURN_ON}, or log decode batches (--decode-log-interval 40)"
     if "decode" in seen:
-        hint = "every decode line follows a gap; use a smaller --decode-log-interval or a longer log"
-        return Problem(where, what, f"{TURN_ON}; {hint}")
-    return Problem(where, what, f"{TURN_ON}, or log decode batches (--decode-log-interval 40)")
+        hint = (
+            f"{TURN_ON}; every decode line follows a gap; use a smaller --decode-log-interval or a longer log"
+        )
+    elif "spec_metrics" in seen:
+        hint = "they tell how many drafts are accepted, but no times"
+    return Problem(where, what, hint)
 
 
 def configured(config: Config, bands: Sequence[str], baseline: float | None) -> Config:

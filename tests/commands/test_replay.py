@@ -206,6 +206,16 @@ def test_only_a_stretch_of_time_counts(window, samples, code):
             ["short.log"], "its records are 1 prefill; set EAGLE3_PROFILE=1", id="records, no samples"
         ),
         pytest.param(
+            [LOGS / "cases/R054.log"],
+            "1 of its lines begin like a record and do not end as one; first, line 1, column 241",
+            id="malformed lines only",
+        ),
+        pytest.param(
+            [LOGS / "cases/R098.log"],
+            "1 spec_metrics; they tell how many drafts are accepted, but no times",
+            id="another engine's acceptance",
+        ),
+        pytest.param(
             [GOOD, "--since", "2026-01-01"],
             "none of its 5 records lies between --since and --until",
             id="undated",
