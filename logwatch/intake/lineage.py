@@ -120,14 +120,14 @@ class Lineage(Succession):
         if part.gone:
             return True
         deleted = self.missing_since is not None and self._shop.clock() - self.missing_since > LATE_S
-        if part.file is None:
-            unreadable_since = self._unreadable.get(part.path)
-            if not part.final:
-                # Its descriptor was given back before it was deleted: nothing leads to it any more.
-                if deleted and not self.beside.find(part):
-                    self._gone(part)
-            elif unreadable_since is not None and self._shop.clock() - unreadable_since > LATE_S:
+        if (since := self._unreadable.get(part.path)) is not None:
+            if part.final and self._shop.clock() - since > LATE_S:
                 self._gone(part, "cannot be read")  # what is written now must not wait for ever
+            return part.gone
+        if part.file is None:
+            # Its descriptor was given back before it was deleted: nothing leads to it any more.
+            if deleted and not part.final and not self.beside.find(part):
+                self._gone(part)
             return part.gone
         if part.packed and part.final:
             return True
@@ -205,6 +205,7 @@ class Lineage(Succession):
         except OSError as error:
             self._cannot_read(part.path, error)
             return b""
+        self._unreadable.pop(part.path, None)
         if not data:
             self._damaged(part)
             if time.time_ns() - part.modified_ns > SETTLED_NS:  # a later write has a later time, then

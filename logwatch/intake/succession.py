@@ -203,7 +203,7 @@ class Succession:
         if done is not None and not self.beside.is_unknown(self.path, facts):
             return
         if self.parts:
-            self._succeed(self.parts[-1], self._live(facts))
+            self._succeed(self.parts[-1], facts)
             return
         live = self._live(facts)
         if self.absent_ns:
@@ -211,8 +211,22 @@ class Succession:
             self.parts[:0] = self.beside.between(self.absent_ns - TICK_NS, {live.identity})
             self.absent_ns = 0
 
-    def _succeed(self, old: Part, live: Part) -> int:
-        """Line up what came between a file that lost its name and the one that has it now; how many files."""
+    def _succeed(self, old: Part, facts: Facts) -> int:
+        """Follow the file that has the name now, after the one that lost it; how many came between.
+
+        Raises:
+            OSError: What is beside cannot be looked at: nothing has changed.
+        """
+        live = self._live(facts)
+        try:
+            return self._line_up(old, live)
+        except OSError:
+            self._shop.close(live)
+            self.parts.remove(live)
+            self._shop.known.pop(live.identity, None)
+            raise
+
+    def _line_up(self, old: Part, live: Part) -> int:
         old.nameless = True
         was, seen_ns = old.identity, old.modified_ns
         found = self.beside.find(old)
@@ -263,7 +277,7 @@ class Succession:
             old.see(facts)
             self._shop.known[facts.identity] = self
             return
-        count = self._succeed(old, self._live(facts))
+        count = self._succeed(old, facts)
         self._say("rotated", f"{self.path} was rotated; {1 + count} file(s) to finish first")
 
     def _is_moved(self, old: Part, facts: Facts) -> bool:
@@ -328,6 +342,7 @@ class Succession:
     # -- helpers ------------------------------------------------------------------------------------------------
 
     def _open(self, part: Part, *, again: bool = True) -> bool:
+        was_open = part.file is not None
         try:
             part.open()
         except Changed:
@@ -346,7 +361,8 @@ class Succession:
             self._cannot_read(part.path, error)
             return False
         self._shop.opened(part)
-        self._unreadable.pop(part.path, None)
+        if not was_open:
+            self._unreadable.pop(part.path, None)
         if self._end is not None and self._end[0] is part and not part.packed:
             with suppress(Changed):  # truncated meanwhile: seen at the next look
                 self._pass_to(*self._end)
