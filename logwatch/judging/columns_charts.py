@@ -138,7 +138,8 @@ class _Evidence:
         climbs: Shifts that may come to 1, or to where learning pauses, added up sample by sample.
         quiet: Samples before the first that may bring another statistic to 1.
         top: The largest evidence after each sample, within `margin`; where `climbs` know better, as they know it.
-        zero: Where a statistic surely is 0, and no stretch of outliers lasts.
+        raw: The evidence after each sample at most, below 0 where it was taken to be 0, within `margin`.
+        out: Where outliers are.
     """
 
     def __init__(self, memory: ChartMemory, z: Floats, found: Innovations) -> None:
@@ -162,12 +163,11 @@ class _Evidence:
         self.margin = MARGIN * (1.0 + float(np.abs(path).max(initial=0.0)))
         raw = path.copy()
         raw[:, 1:] -= lowest[:, :-1]
-        self.zero = (raw <= -self.margin) & ~out
+        self.raw, self.out = raw, out
         shifts = raw[: bank.shifts]
         self.climbs = self._climbs(shifts.max(axis=1, initial=0.0) >= 1.0 - self.margin)
-        if (
-            not memory.frozen and (self.events == BACK_AGAIN).any()
-        ):  # what is taken back may make learning go on
+        if not memory.frozen and (self.events == BACK_AGAIN).any():
+            # What is taken back may make learning go on.
             top = np.max([np.zeros(len(z)), *(climb.states for climb in self.climbs.values())], axis=0)
             others = shifts[:, top < SUSPECT]
             self.climbs |= self._climbs(others.max(axis=1, initial=0.0) >= SUSPECT - self.margin)
@@ -176,7 +176,7 @@ class _Evidence:
             raw[row] = climb.states
         if bank.spread >= 0:
             raw[bank.spread, out] = 0.0  # an outlier's evidence is that of shifts and modes
-        self.top = np.maximum(raw, 0.0).max(axis=0, initial=0.0)
+        self.top = raw.max(axis=0, initial=0.0)
 
     def follow(self, row: int, count: int) -> tuple[float, int]:
         """The statistic after `count` samples, and the sample with which it last began to grow, or -1."""
@@ -185,8 +185,11 @@ class _Evidence:
         begin = 0
         rising = np.flatnonzero(self.gains[row, :count] > 0.0)
         if len(rising):
-            zeros = np.flatnonzero(self.zero[row, : rising[-1]])
-            begin = int(zeros[-1]) + 1 if len(zeros) else 0
+            earlier = slice(0, rising[-1])
+            zeros = np.flatnonzero((self.raw[row, earlier] <= -self.margin) & ~self.out[earlier])
+            begin = (
+                int(zeros[-1]) + 1 if len(zeros) else 0
+            )  # it surely was 0, and no stretch of outliers lasted
         state, begun = self._climb(row, begin, count).after(count - begin)
         return state, begun + begin if begun >= 0 else -1
 
@@ -204,17 +207,14 @@ class _Evidence:
 def _gains(bank: Bank, found: Innovations, beyond: Ints, new: Bools, last: int) -> Floats:
     """What each sample adds to each statistic, or takes."""
     slope, drop, cap = (np.array(each[:last])[:, None] for each in (bank.slope, bank.drop, bank.cap))
-    moves = np.zeros((last, len(found.e)))
-    moves[: bank.shifts] = (np.clip(found.e, -WINSOR, WINSOR) - bank.centre) / bank.unit
+    gains = np.empty((last, len(found.e)))
+    shifts, out = slice(0, bank.shifts), found.sides != 0
+    u = (np.clip(found.e, -WINSOR, WINSOR) - bank.centre) / bank.unit
+    gains[shifts] = slope[shifts] * u - drop[shifts]
+    np.minimum(gains[shifts], np.where(out, bank.outlier_cap, bank.shift_cap), out=gains[shifts])
     if bank.spread >= 0:
-        v = found.e / bank.spread_unit
-        moves[bank.spread] = v * v
-    gains: Floats = slope * moves - drop
-    shifts = slice(0, bank.shifts)
-    gains[shifts] = np.minimum(gains[shifts], np.where(found.sides != 0, bank.outlier_cap, bank.shift_cap))
-    gains[bank.shifts :] = np.minimum(gains[bank.shifts :], cap[bank.shifts :])
-    if bank.spread >= 0:
-        gains[bank.spread, found.sides != 0] = 0.0
+        v, row = found.e / bank.spread_unit, bank.spread
+        gains[row] = np.where(out, 0.0, np.minimum(slope[row] * (v * v) - drop[row], cap[row]))
     for row in range(bank.shifts + (bank.spread >= 0), last):
         there = beyond == (1 if bank.kinds[row] == "more_high" else -1)
         gains[row] = np.where(there, np.where(new, min(bank.slope[row], bank.cap[row]), 0.0), -bank.drop[row])
