@@ -19,11 +19,13 @@ OVERVIEW = ""
 
 
 class _Strict:
+    """Used whole; of all others a newer logwatch may have kept more, which is passed over."""
+
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012  # the name by which pydantic knows it
 
 
 @dataclass
-class _Overview(_Strict):
+class _Overview:
     sources: list[str] = field(default_factory=list)
     host: str = ""
     looked_ns: int = 0
@@ -46,7 +48,7 @@ class _Mark(_Strict):
 
 
 @dataclass
-class _Part(_Strict):
+class _Part:
     path: str
     identity: _Identity
     mark: _Mark
@@ -62,7 +64,7 @@ class _Part(_Strict):
 
 
 @dataclass
-class _Finished(_Strict):
+class _Finished:
     path: str
     identity: _Identity
     mark: _Mark | None
@@ -72,7 +74,7 @@ class _Finished(_Strict):
 
 
 @dataclass
-class _Lineage(_Strict):
+class _Lineage:
     path: str
     part: _Part | None
     finished: list[_Finished]
@@ -81,14 +83,14 @@ class _Lineage(_Strict):
 
 
 @dataclass
-class _Journal(_Strict):
+class _Journal:
     cursor: str | None
     line: int
     offset: int
 
 
 @dataclass
-class _Pipe(_Strict):
+class _Pipe:
     pipe: str
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import json
 import os
 import time
 
@@ -401,6 +402,26 @@ def test_looked_at_while_an_unread_log_is_packed(tmp_path, follow, pattern):
     append(path, serials(301, 302))
     follower.read()
     assert follower.lines == {"a.log": serials(1, 302)}
+
+
+def test_position_of_a_newer_logwatch(tmp_path):
+    """After a downgrade reading goes on where the newer version was, whatever else that kept."""
+    path = tmp_path / "a.log"
+    append(path, serials(1, 3))
+    follower = Follower(Source(str(path), start="beginning"))
+    follower.read()
+    follower.commit()
+    for stream, kept in follower._saved.items():
+        position = json.loads(kept) | {"newer": 1}
+        if stream:
+            position["part"]["newer"] = [1]
+        follower._saved[stream] = json.dumps(position)
+    follower.kill()
+    append(path, serials(4, 5))
+    follower.read()
+    assert follower.all == serials(1, 5)
+    assert not follower.notices
+    follower.close()
 
 
 def test_rotated_copies_outlive_their_log(tmp_path, follow):
