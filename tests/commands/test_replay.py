@@ -272,6 +272,30 @@ def test_a_damaged_archive_is_used_and_named(log, code, tmp_path):
     assert "cut short" in out
 
 
+@pytest.mark.parametrize("form", ["table", "markdown", "json"])
+def test_a_crash_is_told_once_a_run(form, tmp_path):
+    """A server that crashed in its band is not passed off as healthy; every rank's lines and the launcher's are one crash."""
+    start = "[2026-11-29 16:00:00] server_args=ServerArgs(model_path='x', tp_size=2)\n"
+    died = "".join(
+        f"[2026-11-29 16:00:05 TP{rank}] Scheduler hit an exception: Traceback (most recent call last):\n"
+        "RuntimeError: CUDA error: out of memory\n"
+        for rank in (1, 0)
+    )
+    log = tmp_path / "a.log"
+    log.write_text((start + GOOD.read_text() + died) * 2)
+    code, out, _ = replay("--format", form, log)
+    assert code == 0
+    assert out.count("Scheduler hit an exception: Traceback") == 2
+    if form == "json":
+        crashes = json.loads(out)["crashes"]
+        assert [(each["line"], each["time"], each["rank"]) for each in crashes] == [
+            (7, "2026-11-29T16:00:05", "TP1"),
+            (17, "2026-11-29T16:00:05", "TP1"),
+        ]
+    else:
+        assert "crashed at line 7 (2026-11-29 16:00:05)" in out
+
+
 def test_a_band_on_the_command_line_replaces_its_phase_only():
     """The configuration's other bands stay."""
     config = Config.model_validate(

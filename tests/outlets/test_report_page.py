@@ -9,9 +9,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from outlet_items import cycle, incident, judgement, malformed, read, run_started
+from outlet_items import cycle, incident, judgement, malformed, place, read, run_started
 
-from logwatch.model import Change, Moment
+from logwatch.model import Change, Moment, Record
 from logwatch.outlets.report.page import page
 from logwatch.outlets.report.scene import scene
 from logwatch.outlets.report.summary import Collector
@@ -139,6 +139,15 @@ def test_resolved_incidents_are_told_apart():
         collector.take(item)
     sink = Tracker()
     assert 'class="card incident over"' in page(collector.summary(), sink)
+
+
+def test_crashes_are_listed():
+    """A crash stands on the page with its place, and its words are only text."""
+    words = "Scheduler hit an exception: <b>"
+    crash = Record(place(7), "event", {"event": "crash", "text": words}, time="2026-02-11T08:15:09")
+    assert "crashed at line 7 (2026-02-11 08:15:09): Scheduler hit an exception: &lt;b&gt;" in paged(
+        cycle(), crash
+    )
 
 
 def paged(*items):

@@ -33,6 +33,16 @@ def as_json(summary: Summary) -> str:
         ],
         "runs": [_run(run) for run in summary.runs],
         "incidents": [_incident(incident) for incident in summary.incidents],
+        "crashes": [
+            {
+                "path": crash.place.path,
+                "line": crash.place.line,
+                "time": crash.time,
+                "rank": crash.rank,
+                "text": crash.fields.get("text"),
+            }
+            for crash in summary.crashes
+        ],
         "records_seen": dict(sorted(summary.seen.items())),
         "malformed_examples": [
             {

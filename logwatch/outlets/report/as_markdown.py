@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from logwatch.outlets.report.wording import (
     cause_text,
+    crash_text,
     economics_text,
     incident_text,
     input_text,
@@ -40,6 +41,9 @@ def as_markdown(summary: Summary) -> str:
             if incident.detail:
                 out.append(f"  {plain(safe(incident.detail, 400))}")
             out += [f"  - {plain(cause_text(cause))}" for cause in incident.causes]
+    if summary.crashes:
+        out += ["", "### Crashes", ""]
+        out += [f"- {plain(crash_text(crash))}" for crash in summary.crashes]
     if summary.explained:
         out += ["", "### Candidate changes", ""]
         out += [f"- {plain(safe(sentence, 1000))}" for sentence in summary.explained]

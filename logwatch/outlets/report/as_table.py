@@ -14,6 +14,7 @@ from rich.text import Text
 from logwatch.outlets.report import strips
 from logwatch.outlets.report.wording import (
     cause_text,
+    crash_text,
     economics_text,
     incident_text,
     input_text,
@@ -30,13 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TextIO
 
-    from logwatch.model import Incident
+    from logwatch.model import Incident, Record
     from logwatch.outlets.report.summary import PhaseSummary, RunSummary, Summary
 
 PIPED_WIDTH = 120
 UNWRAPPED = 1_000_000
 RUNS_SHOWN = 24
 INCIDENTS_SHOWN = 20
+CRASHES_SHOWN = 5
 INPUTS_SHOWN = 20
 GOOD, BAD, QUIET = "green", "bold red", "dim"
 
@@ -78,17 +80,36 @@ def lines(summary: Summary, table: int, width: int) -> list[Text]:
             Text(f"... and {len(summary.runs) - RUNS_SHOWN} more runs (see --format json)", QUIET),
         ]
     if summary.incidents:
-        out += [Text(), Text("Incidents", "bold")]
-        for incident in summary.incidents[:INCIDENTS_SHOWN]:
-            out += _incident(incident, width)
-        left = len(summary.incidents) - INCIDENTS_SHOWN + summary.more_incidents
-        if left > 0:
-            out.append(Text(f"  ... and {left} more (see --format json)", QUIET))
+        out += [Text(), *_incidents(summary, width)]
+    if summary.crashes:
+        out += [Text(), Text("Crashes", "bold")]
+        for crash in summary.crashes[:CRASHES_SHOWN]:
+            out += _wrapped(crash_text(crash), width, BAD, indent=2)
+        if len(summary.crashes) > CRASHES_SHOWN:
+            out.append(
+                Text(f"  ... and {len(summary.crashes) - CRASHES_SHOWN} more (see --format json)", QUIET)
+            )
     if summary.explained:
         out += [Text(), Text("Candidate changes", "bold")]
         for sentence in summary.explained:
             out += _wrapped(safe(sentence, 1000), width, "", indent=2)
     return [*out, Text(), *_inputs(summary, width)]
+
+
+def _incidents(summary: Summary, width: int) -> list[Text]:
+    out = [Text("Incidents", "bold")]
+    for incident in summary.incidents[:INCIDENTS_SHOWN]:
+        out += _incident(incident, width)
+    left = len(summary.incidents) - INCIDENTS_SHOWN + summary.more_incidents
+    return [*out, Text(f"  ... and {left} more (see --format json)", QUIET)] if left > 0 else out
+
+
+def _crashes(crashes: Sequence[Record], width: int) -> list[Text]:
+    out = [Text("Crashes", "bold")]
+    for crash in crashes[:CRASHES_SHOWN]:
+        out += _wrapped(crash_text(crash), width, BAD, indent=2)
+    left = len(crashes) - CRASHES_SHOWN
+    return [*out, Text(f"  ... and {left} more (see --format json)", QUIET)] if left > 0 else out
 
 
 def _inputs(summary: Summary, width: int) -> list[Text]:

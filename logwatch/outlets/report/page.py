@@ -18,6 +18,7 @@ from logwatch.outlets.report.track import Track, Tracker, bands_of, main_phase
 from logwatch.outlets.report.wording import (
     band_text,
     cause_text,
+    crash_text,
     economics_text,
     incident_text,
     judged_by,
@@ -56,6 +57,9 @@ def page(summary: Summary, tracker: Tracker) -> str:
         left = len(summary.incidents) - MAX_ROWS + summary.more_incidents
         if left > 0:
             body.append(f"<p class=quiet>and {left} more</p>")
+    if summary.crashes:
+        crashes = "".join(f"<li>{_text(crash_text(crash))}</li>" for crash in summary.crashes)
+        body.append(f"<h2>Crashes</h2>\n<ul>{crashes}</ul>")
     for stream in streams[:MAX_STREAMS]:
         body += _stream(stream, summary, tracker)
     if len(streams) > MAX_STREAMS:

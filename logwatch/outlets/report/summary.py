@@ -38,6 +38,7 @@ MAX_RUNS = 4096
 _NUMBER = re.compile(r"[0-9]+$")
 MAX_MALFORMED = 10
 MAX_INCIDENTS = 1000
+MAX_CRASHES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ class Summary:
             or `no_data`.
         incidents: Each as it was known at the end, in the order in which they were noticed.
         more_incidents: How many beyond `MAX_INCIDENTS` are counted only.
+        crashes: The first line of each crash, the first `MAX_CRASHES`.
         seen: Records by kind.
         malformed: Examples of malformed lines.
         explained: Why changes were told or not, where that was asked.
@@ -125,6 +127,7 @@ class Summary:
     more_incidents: int
     seen: Mapping[str, int]
     malformed: tuple[Malformed, ...]
+    crashes: tuple[Record, ...] = ()
     explained: tuple[str, ...] = ()
 
 
@@ -145,11 +148,16 @@ class Collector:
         self._more_incidents = 0
         self._seen: Counter[str] = Counter()
         self._malformed: list[Malformed] = []
+        self._crashes: list[Record] = []
+        self._crashed: set[str] = set()
+        """Files whose run has told of its crash: each rank does, and the launcher too."""
 
     def take(self, item: Item) -> None:
         """Take one item."""
         if isinstance(item, Record):
             self._seen[item.kind] += 1
+            if item.kind == "event" and item.fields["event"] == "crash":
+                self._crash(item)
         elif isinstance(item, Judgement):
             self._judgement(item)
         elif isinstance(item, Cycle):
@@ -186,6 +194,7 @@ class Collector:
         self._more_incidents += other._more_incidents
         self._seen += other._seen
         self._malformed = (self._malformed + other._malformed)[:MAX_MALFORMED]
+        self._crashes = (self._crashes + other._crashes)[:MAX_CRASHES]
 
     def seen(self, kind: str, count: int) -> None:
         """Count records of a kind that came without an object each."""
@@ -216,6 +225,7 @@ class Collector:
             more_incidents=self._more_incidents,
             seen=dict(self._seen),
             malformed=tuple(self._malformed),
+            crashes=tuple(self._crashes),
         )
 
     def _read(self, item: Read) -> None:
@@ -238,6 +248,12 @@ class Collector:
         for start in [key for key in self._starts if key[0] == item.stream and key[1] < item.run]:
             del self._starts[start]
         self._starts[item.stream, item.run] = item
+        self._crashed.discard(item.place.path)
+
+    def _crash(self, item: Record) -> None:
+        if item.place.path not in self._crashed and len(self._crashes) < MAX_CRASHES:
+            self._crashed.add(item.place.path)
+            self._crashes.append(item)
 
     def _cycle(self, cycle: Cycle) -> None:
         rank = self._rank(cycle.stream, cycle.run, cycle.rank)

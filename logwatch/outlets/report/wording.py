@@ -6,13 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from logwatch.judging.conditions import UNTIMED
+from logwatch.model import Moment
 from logwatch.units import format_bytes, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from logwatch.judging.economics import Economics
-    from logwatch.model import Cause, Incident, Limits, Moment
+    from logwatch.model import Cause, Incident, Limits, Record
     from logwatch.outlets.report.summary import InputSummary, PhaseSummary, RunSummary, Summary
 
 # C0 and C1 controls, and what reorders or hides text around it: a log must not write to the terminal.
@@ -95,6 +96,12 @@ def lasted(incident: Incident) -> str:
     """Since when, when it was noticed, and whether it is over."""
     end = f"resolved at {moment_text(incident.resolved)}" if incident.resolved else "still so at the end"
     return f"since {moment_text(incident.onset)}, noticed at {moment_text(incident.noticed)}, {end}"
+
+
+def crash_text(crash: Record) -> str:
+    """Where a server crashed, and its own words."""
+    where = f"{safe(crash.place.path)}: crashed at {moment_text(Moment(crash.place.line, crash.time))}"
+    return f"{where}: {safe(str(crash.fields.get('text', '')))}"
 
 
 def verdict_text(summary: Summary) -> str:
