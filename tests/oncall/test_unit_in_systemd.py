@@ -149,13 +149,13 @@ def test_a_reload_is_awaited(service):
 def test_a_hang_ends_in_a_restart(service):
     """A daemon that stands still is killed by the watchdog and started anew."""
     drop_ins = "/run/systemd/system/logwatch.service.d"
-    drop_in = "[Service]\nWatchdogSec=2s\nRestartSec=100ms\n"
+    drop_in = "[Service]\nWatchdogSec=5s\nRestartSec=100ms\n"
     service.machine.run("sh", "-c", f"mkdir -p {drop_ins} && printf '{drop_in}' > {drop_ins}/test.conf")
     service.control("daemon-reload")
     service.control("start", "logwatch")
     pid = service.show("MainPID")
     service.control("kill", "--kill-whom=main", "--signal=STOP", "logwatch")
-    service.until(lambda: service.show("NRestarts") == "1" and service.show("ActiveState") == "active")
+    service.until(lambda: service.show("NRestarts") != "0" and service.show("ActiveState") == "active")
     assert service.show("MainPID") != pid
     assert any("Watchdog timeout" in entry["MESSAGE"] for entry in service.journal())
 
