@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from logwatch.intake.archive import STANDARD_INPUT, natural
-from logwatch.intake.names import is_rotated_name, unpacked_name
+from logwatch.intake.names import is_rotated_name, readable, unpacked_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ def streams_of(paths: Sequence[str]) -> list[Stream]:
         sets.setdefault(bases.get(path, path), []).append(path)
     ordered = [(base, sorted(members, key=lambda path: _age(path, base))) for base, members in sets.items()]
     names = stream_names([base for base, _ in ordered])
-    return [Stream(name, tuple(members)) for name, (_, members) in zip(names, ordered, strict=True)]
+    return [Stream(readable(name), tuple(members)) for name, (_, members) in zip(names, ordered, strict=True)]
 
 
 def stream_names(paths: Sequence[str]) -> list[str]:

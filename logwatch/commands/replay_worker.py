@@ -10,6 +10,7 @@ from logwatch.commands.replay_reading import Reading, Takers
 from logwatch.commands.replay_window import Window
 from logwatch.errors import SourceError
 from logwatch.intake.archive import open_archive
+from logwatch.intake.names import readable
 from logwatch.judging.runs import Run, gather
 from logwatch.model import Level, Notice
 from logwatch.outlets.report.summary import Collector
@@ -172,23 +173,24 @@ def _run(
     paths = job.stream.paths
     settings = Settings.of_config(job.config)
     window = None if job.window == (None, None) else Window(*job.window)
-    pipeline = Pipeline(settings, job.stream.name, paths[0], notify, keep=window)
+    pipeline = Pipeline(settings, job.stream.name, readable(paths[0]), notify, keep=window)
     reading = Reading(pipeline, job.config, takers, window)
     for number, path in enumerate(paths):
-        collector.opened(path)
+        shown = readable(path)
+        collector.opened(shown)
         try:
             archive = open_archive(path)
         except SourceError as error:
             if job.lone:
                 raise
-            collector.damaged(path, error.problems[0].what)
+            collector.damaged(shown, error.problems[0].what)
             continue
         with archive:
             if number:
-                pipeline.start_file(path)
-            _hand_on(reading.items(archive, path, progress), sinks)
+                pipeline.start_file(shown)
+            _hand_on(reading.items(archive, shown, progress), sinks)
         if archive.damage:
-            collector.damaged(path, archive.damage)
+            collector.damaged(shown, archive.damage)
     _hand_on(pipeline.finish(), sinks)
     for kind, count in reading.unseen.items():
         collector.seen(kind, count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import lzma
 import re
@@ -20,7 +19,6 @@ from logwatch.commands.replay_streams import stream_names, streams_of
 from logwatch.config import Config
 from logwatch.errors import LogwatchError
 from logwatch.outlets.report import strips
-from logwatch.outlets.report.as_json import as_json
 from logwatch.outlets.report.as_table import lines
 from logwatch.outlets.report.distribution import Bin
 from logwatch.outlets.report.summary import PhaseSummary
@@ -434,9 +432,16 @@ def test_a_course_is_readable_without_colour():
     assert [outside for _, outside in drawn] == [True, True, False, False, False, True, True, True]
 
 
-def test_json_survives_names_that_are_no_text(tmp_path):
-    """A file name that is not UTF-8 is still JSON."""
+def test_a_name_that_is_no_text_is_shown_as_such(tmp_path):
+    """A file name that is not UTF-8 is read, and U+FFFD stands for it in every form."""
     path = tmp_path / "a\udcff.log"
-    path.write_bytes(GOOD.read_bytes())
-    assert json.loads(as_json(summary_of(path)))["verdict"] == "in_band"
-    assert io.StringIO(as_json(summary_of(path))).read().isascii()
+    path.write_bytes(PROFILED.read_bytes())
+    outputs = {kind: tmp_path / kind for kind in ("parquet", "openmetrics", "html")}
+    code, out, _ = replay(path, *(word for kind, file in outputs.items() for word in (f"--{kind}", file)))
+    assert code == 1
+    assert "a\ufffd.log" in out
+    assert pl.read_parquet(outputs["parquet"])["stream"].unique().to_list() == ["a\ufffd.log"]
+    assert "a\ufffd.log" in outputs["openmetrics"].read_text()
+    assert "a\ufffd.log" in outputs["html"].read_text()
+    _, document = as_dict(path)
+    assert document["inputs"][0]["path"] == f"{tmp_path}/a\ufffd.log"
