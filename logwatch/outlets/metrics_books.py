@@ -222,7 +222,15 @@ class Books:
 
     def _run_started(self, item: RunStarted) -> None:
         self.learn(item.place.path, item.stream)
-        self.stream(item.stream).run = _run_labels(item.settings)
+        name = self._stream(item.stream)
+        stream = self.memory.streams[name]
+        stream.run = _run_labels(item.settings)
+        # What the run before was judged by says nothing of this one, which may not have that phase.
+        for tags, rank in stream.ranks.items():
+            for phase, memory in rank.phases.items():
+                if memory.in_band is not None:
+                    memory.in_band = None
+                    self.changed[name].setdefault(tags, set()).add(phase)
 
     def _cycle(self, item: Cycle) -> None:
         name = self._stream(item.stream)

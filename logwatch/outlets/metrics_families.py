@@ -23,7 +23,7 @@ HELP: Mapping[str, tuple[str, str]] = {
     "phase_seconds": ("gauge", "Seconds per cycle of the phase in the last sample."),
     "band_low_seconds": ("gauge", "Lower edge of the band that judges the phase, from configuration."),
     "band_high_seconds": ("gauge", "Upper edge of the band that judges the phase, from configuration."),
-    "phase_in_band": ("gauge", "1 if the last judged sample of the phase was in its band, 0 if not."),
+    "phase_in_band": ("gauge", "1 if the run's last judged sample of the phase was in its band, 0 if not."),
     "cycle_phase_seconds": ("counter", "Seconds spent in the phase: seconds per cycle times cycles."),
     "cycles": ("counter", "Cycles covered by the reports that gave the phase."),
     "phase_duration_seconds": ("histogram", "Samples of the phase, seconds per cycle, one per report."),

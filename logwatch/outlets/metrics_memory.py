@@ -56,7 +56,7 @@ class PhaseMemory:
 
     Attributes:
         last_s: Last sample, seconds per cycle.
-        in_band: What the band said of the last judged sample, or None where no band applies.
+        in_band: What the band said of the run's last judged sample, or None where there is none.
         low_s, high_s: That band's edges as they were applied, or None.
         seconds: Sum of seconds per cycle times cycles.
         cycles: Cycles of the reports that gave this phase.

@@ -284,6 +284,16 @@ def test_run_info_shows_the_newest_run(metrics):
     ]
 
 
+def test_a_new_run_is_not_shown_out_of_the_band_that_the_old_one_left(metrics):
+    """A server that comes back without the profile leaves no red tile behind; the counts go on."""
+    for item in (run_started(), cycle(0.02895), judgement(cycle(0.02895)), run_started()):
+        metrics.take(item)
+    assert value(metrics, "phase_in_band", VERIFY) is None
+    assert value(metrics, "cycles_total", VERIFY) == 100
+    metrics.take(judgement(cycle(run=1)))
+    assert value(metrics, "phase_in_band", VERIFY) == 1
+
+
 def test_series_of_a_known_stream_exist_with_0_before_the_first_event(metrics):
     """[62] All that can be known is there from the start, and the band's edges are."""
     metrics.add_stream("node7.log", "/logs/node7.log")
