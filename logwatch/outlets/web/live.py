@@ -59,6 +59,8 @@ class Live:
         if self._watchers >= MAX_WATCHERS:
             return PlainTextResponse("Too many pages are open.\n", 503, {"retry-after": "30"})
         headers = {"x-accel-buffering": "no"}
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream", headers=headers)
         return StreamingResponse(self._events(request), media_type="text/event-stream", headers=headers)
 
     async def runbooks(self, _request: Request) -> Response:

@@ -246,9 +246,9 @@ def read_event(answer):
     return Event("\n".join(lines)) if any(line.startswith("data: ") for line in lines) else read_event(answer)
 
 
-def watch(client):
+def watch(client, method="GET"):
     connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=10)
-    connection.request("GET", "/events")
+    connection.request(method, "/events")
     return connection, connection.getresponse()
 
 
@@ -291,6 +291,19 @@ def test_pages_that_are_open_are_bounded(serve, monkeypatch):
     finally:
         for connection, _ in watching:
             connection.close()
+
+
+def test_asking_for_the_headers_watches_nothing(serve, monkeypatch):
+    """HEAD is answered at once, and takes nobody's place."""
+    monkeypatch.setattr(live, "MAX_WATCHERS", 1)
+    client = serve(scenes.tuned())
+    asking = [watch(client, "HEAD") for _ in range(3)]
+    for _, answer in asking:
+        assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+        assert answer.read() == b""
+    assert "sentence" in first_event(client).document["parts"]
+    for connection, _ in asking:
+        connection.close()
 
 
 def test_an_open_page_does_not_hold_up_the_end(site):
