@@ -159,6 +159,7 @@ def test_directory_that_may_not_be_watched(tmp_path):
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     notices = []
+    Waker(notices.append).close()  # imports what nobody may not read
     os.seteuid(65534)
     try:
         waker = Waker(notices.append)
