@@ -18,6 +18,10 @@ from logwatch.errors import LogwatchError
 COMMANDS = ("watch", "replay", "compare", "tune", "breakeven", "check", "grammar", "export", "doctor", "demo")
 
 
+class _ReaderLeftError(Exception):
+    """Nobody reads standard output any more."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when asked for: `logwatch --version` loads none of them."""
 
@@ -34,6 +38,13 @@ class LazyGroup(click.Group):
         command = importlib.import_module(f"logwatch.commands.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:  # click would end with 1, which says that there is an incident
+            raise _ReaderLeftError from error
 
 
 @click.group(
@@ -65,7 +76,7 @@ def main() -> None:
         sys.exit(cli(prog_name="logwatch", standalone_mode=False))
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except BrokenPipeError:
+    except _ReaderLeftError:
         _drop_output()
         sys.exit(141)
     except click.exceptions.NoArgsIsHelpError as error:

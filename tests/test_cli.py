@@ -120,8 +120,11 @@ def test_a_full_disk_is_said_to_be_full():
     )
 
 
-@pytest.mark.parametrize("encoding", ["utf-8:strict", "latin-1:strict", "ascii:surrogateescape"])
-def test_every_encoding_can_be_written_to(encoding, tmp_path):
+@pytest.mark.parametrize(
+    ("encoding", "signs"),
+    [("utf-8:strict", "\ufffd"), ("latin-1:strict", "?"), ("ascii:surrogateescape", "?\ufffd")],
+)
+def test_every_encoding_can_be_written_to(encoding, signs, tmp_path):
     """A name that is no UTF-8, and a diagram, in a terminal that has no signs for them."""
     path = tmp_path / os.fsdecode(b"b\xffd.log")
     path.write_bytes(Path(BAD).read_bytes())
@@ -131,7 +134,7 @@ def test_every_encoding_can_be_written_to(encoding, tmp_path):
             [sys.executable, "-m", "logwatch", *arguments], capture_output=True, env=environment, timeout=60
         )
         assert done.stderr == b""
-        assert b"b?d.log" in done.stdout
+        assert any(f"b{sign}d.log".encode() in done.stdout for sign in signs)
 
 
 def test_a_reader_that_leaves_is_no_error():
@@ -142,6 +145,18 @@ def test_a_reader_that_leaves_is_no_error():
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith('{"path"')
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [["replay", BAD], ["compare", GOOD, BAD], ["grammar", "test", BAD]])
+def test_a_reader_that_left_is_no_incident(arguments):
+    """Whoever asks for the exit status in a pipeline is not told 1 because `head` had enough."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "logwatch", *arguments], stdout=writer, stderr=subprocess.PIPE, timeout=60
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize(

@@ -142,12 +142,12 @@ def as_markdown(found: Comparison) -> str:
 
 def print_table(found: Comparison) -> None:
     """The comparison for a terminal."""
-    from rich.console import Console
     from rich.table import Table
 
+    from logwatch.outlets.report.console import Output
     from logwatch.outlets.report.wording import safe
 
-    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    console = Output(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
     console.width = max(console.width, WIDTH)  # numbers cut short are worse than a line that wraps
     console.print(f"{safe(_headline(found), LONGEST)}\n")
     console.print(f"good: {safe(found.good, LONGEST)}\nbad:  {safe(found.bad, LONGEST)}\n")

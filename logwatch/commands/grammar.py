@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from logwatch.commands.common import config_option, format_option, printable, printable_json
+from logwatch.intake.names import readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -186,7 +187,7 @@ def test(
             )
         if output == "table":
             summary = ", ".join(f"{count} {title}" for title, count in counts.most_common())
-            click.echo(click.style(f"{printable(path)}: {summary or 'no records'}", bold=True))
+            click.echo(click.style(f"{printable(readable(path))}: {summary or 'no records'}", bold=True))
 
 
 def _records(path: str, grammars: tuple[Grammar, ...]) -> Iterator[Record | Malformed]:
@@ -197,7 +198,7 @@ def _records(path: str, grammars: tuple[Grammar, ...]) -> Iterator[Record | Malf
     from logwatch.reading.lines import Lines
     from logwatch.reading.records import Records
 
-    lines, framing, records = Lines(path), Framing(), Records(Reader(grammars))
+    lines, framing, records = Lines(readable(path)), Framing(), Records(Reader(grammars))
     with open_archive(path) as archive:
         while data := archive.read():
             for line in lines.feed(data):
@@ -209,7 +210,7 @@ def _records(path: str, grammars: tuple[Grammar, ...]) -> Iterator[Record | Malf
         for frame in framing.finish():
             yield from records.feed(frame)
         if archive.damage:
-            click.echo(printable(f"logwatch: {path}: {archive.damage}"), err=True)
+            click.echo(printable(f"logwatch: {readable(path)}: {archive.damage}"), err=True)
 
 
 def _title(found: Record | Malformed) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from logwatch.outlets.report import strips
+from logwatch.outlets.report.console import Output
 from logwatch.outlets.report.wording import (
     cause_text,
     crash_text,
@@ -56,7 +57,7 @@ class _Column:
 def print_table(summary: Summary, file: TextIO, width: int | None = None) -> None:
     """Print the summary. `width` overrules the terminal's."""
     piped = width is None and not file.isatty()
-    console = Console(
+    console = Output(
         file=file,
         highlight=False,
         markup=False,
