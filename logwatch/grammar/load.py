@@ -219,7 +219,7 @@ class _File:
         if not text:
             return None
         source = self.places.source((*place, key), text)
-        sources[f"pairs.{key}" if place[-1] == "pairs" else key] = source
+        sources[".".join((*place[2:], key))] = source  # below the rule
         try:
             return parse(text, pairs)
         except NotationError as error:

@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from pydantic import NonNegativeFloat, NonNegativeInt
+
 from logwatch.model import Place
 
 EDGES_S: tuple[float, ...] = (
@@ -26,6 +28,9 @@ Ranks: TypeAlias = Mapping[str, Collection[str]]
 
 Changed: TypeAlias = Mapping[str, Ranks]
 """Ranks that changed, by stream; a stream without any changed itself."""
+
+Counts: TypeAlias = dict[str, NonNegativeInt]
+"""Of something by its label value. No damaged state file makes a counter negative: a scraper refuses all then."""
 
 RUN_LABELS = ("num_steps", "topk", "draft_tokens", "graph", "tp_size", "version")
 """Labels of `logwatch_run_info` that say how a run was set up."""
@@ -69,10 +74,10 @@ class PhaseMemory:
     in_band: bool | None = None
     low_s: float | None = None
     high_s: float | None = None
-    seconds: float = 0.0
-    cycles: int = 0
-    buckets: list[int] = field(default_factory=lambda: [0] * (len(EDGES_S) + 1))
-    sum_s: float = 0.0
+    seconds: NonNegativeFloat = 0.0
+    cycles: NonNegativeInt = 0
+    buckets: list[NonNegativeInt] = field(default_factory=lambda: [0] * (len(EDGES_S) + 1))
+    sum_s: NonNegativeFloat = 0.0
     sightings: dict[int, Sighting] = field(default_factory=dict)
 
     def copy(self) -> PhaseMemory:
@@ -108,7 +113,7 @@ class RankMemory:
     speedup_ratio: float | None = None
     running_requests: float | None = None
     generation_tokens_per_second: float | None = None
-    incidents: dict[str, dict[str, int]] = field(default_factory=dict)
+    incidents: dict[str, Counts] = field(default_factory=dict)
     sample_s: float | None = None
     sample_read_s: float | None = None
 
@@ -148,14 +153,14 @@ class StreamMemory:
     """
 
     ranks: dict[str, RankMemory] = field(default_factory=dict)
-    lines: dict[str, int] = field(default_factory=lambda: {"matched": 0, "ignored": 0, "malformed": 0})
-    malformed: dict[str, dict[str, int]] = field(default_factory=dict)
-    read_bytes: int = 0
-    rotations: int = 0
-    truncations: dict[str, int] = field(default_factory=lambda: {"size": 0, "content": 0})
-    lost_bytes: int = 0
-    skipped_bytes: int = 0
-    rejected: int = 0
+    lines: Counts = field(default_factory=lambda: {"matched": 0, "ignored": 0, "malformed": 0})
+    malformed: dict[str, Counts] = field(default_factory=dict)
+    read_bytes: NonNegativeInt = 0
+    rotations: NonNegativeInt = 0
+    truncations: Counts = field(default_factory=lambda: {"size": 0, "content": 0})
+    lost_bytes: NonNegativeInt = 0
+    skipped_bytes: NonNegativeInt = 0
+    rejected: NonNegativeInt = 0
     lag_bytes: int = 0
     lag_s: float = 0.0
     run: dict[str, str] = field(default_factory=dict)
@@ -193,12 +198,12 @@ class MetricsMemory:
     bands: dict[str, tuple[float, float]] = field(default_factory=dict)
     streams: dict[str, StreamMemory] = field(default_factory=dict)
     open_incidents: dict[str, OpenIncident] = field(default_factory=dict)
-    alerts: dict[str, dict[str, int]] = field(default_factory=dict)
-    notices: dict[str, dict[str, int]] = field(default_factory=dict)
-    overflow: dict[str, int] = field(
+    alerts: dict[str, Counts] = field(default_factory=dict)
+    notices: dict[str, Counts] = field(default_factory=dict)
+    overflow: Counts = field(
         default_factory=lambda: dict.fromkeys(("stream", "rank", "phase", "other"), 0)
     )
-    notify_overflow: int = 0
+    notify_overflow: NonNegativeInt = 0
 
     def copy(self, before: MetricsMemory | None = None, changed: Changed | None = None) -> MetricsMemory:
         """An independent copy. Small values are shared: they are replaced when they change, never altered.
