@@ -200,9 +200,7 @@ class MetricsMemory:
     open_incidents: dict[str, OpenIncident] = field(default_factory=dict)
     alerts: dict[str, Counts] = field(default_factory=dict)
     notices: dict[str, Counts] = field(default_factory=dict)
-    overflow: Counts = field(
-        default_factory=lambda: dict.fromkeys(("stream", "rank", "phase", "other"), 0)
-    )
+    overflow: Counts = field(default_factory=lambda: dict.fromkeys(("stream", "rank", "phase", "other"), 0))
     notify_overflow: NonNegativeInt = 0
 
     def copy(self, before: MetricsMemory | None = None, changed: Changed | None = None) -> MetricsMemory:
